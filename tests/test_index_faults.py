@@ -23,7 +23,7 @@ import pytest
 from satchel import ContextEngine, open_engine
 from satchel.errors import IndexBusy, IndexDamaged, StoreUnavailable, WorkspaceMissing
 from satchel.indexing import parse
-from satchel.indexing.child_process import ChildProcess, Limits
+from satchel.indexing.child_process import ChildProcess, RequestLimits
 from satchel.indexing.parse import read_outline
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.models.files import _CLOCK_TICK_NS
@@ -1005,7 +1005,7 @@ def test_two_hundred_thousand_levels_are_read_in_time(work: Path) -> None:
 class PatientChild(ChildProcess):
     """A parser that has all the time it needs for files that can be read, however busy the machine."""
 
-    def ask(self, parts: Sequence[bytes], limits: Limits, *more: Any) -> Any:
+    def ask(self, parts: Sequence[bytes], limits: RequestLimits, *more: Any) -> Any:
         request = b"".join(parts)[:200]
         is_hopeless = any(name in request for name in (b"killer", b"template", b"hangs", b"stubborn"))
         return super().ask(parts, limits if is_hopeless else limits._replace(seconds=HANG_SECONDS), *more)
@@ -1108,7 +1108,7 @@ class Deaf(parse.ChildProcess):
 parse.ChildProcess = Deaf
 with parse.Parsers(1, deadline=0.5) as parsers:
     for size in (10, 100_000):
-        print(parsers.submit(parse.Source("a.py", "x = 1\\n" * size)).result().note, flush=True)
+        print(parsers.submit(parse.SourceFile("a.py", "x = 1\\n" * size)).result().note, flush=True)
 """
 
 

@@ -15,7 +15,7 @@ import pytest
 from satchel import open_engine
 from satchel.errors import InvalidOption
 from satchel.indexing.child_process import ChildProcess
-from satchel.indexing.parse import Parsers, Source, read_outline
+from satchel.indexing.parse import Parsers, SourceFile, read_outline
 from satchel.models.search import Filters
 from satchel.retrieval.query import understand
 from satchel.service.settings import configure
@@ -117,7 +117,7 @@ def test_an_answer_from_before_catching_up_is_not_kept(tmp_path: Path) -> None:
 
 def test_a_parser_that_is_killed_does_not_take_us_with_it() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    sources = [Source(f"{i}.py", PYTHON) for i in range(8)]
+    sources = [SourceFile(f"{i}.py", PYTHON) for i in range(8)]
     with Parsers(1) as parsers:
         first, *others = [parsers.submit(source) for source in sources]
         first.result()
@@ -398,7 +398,7 @@ def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() ->
     code = f"import os, time; os.write(1, {frame(encode(Ready(True))) + frame(b'12345678')[:-1]!r}); time.sleep(60)"
     with Parsers(1, deadline=0.2) as parsers:
         parsers._make_child = lambda: ChildProcess(code)
-        outline = parsers.submit(Source("a.py", PYTHON)).result()
+        outline = parsers.submit(SourceFile("a.py", PYTHON)).result()
     assert "read by its lines" in outline.note
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from satchel.indexing.code.read_code import GRAMMARS, grammar_name
-from satchel.indexing.parse import Parsers, Source, is_tame, read_outline
+from satchel.indexing.parse import Parsers, SourceFile, is_tame, read_outline
 from satchel.indexing.split import MOST_CHARS
 from satchel.models.outline import WHOLE_FILE, Outline
 
@@ -173,19 +173,19 @@ def test_law_any_markdown_gives_a_whole_outline(lines: list[str]) -> None:
 
 def test_child_processes_read_the_same_as_this_one_and_in_order() -> None:
     chosen = random.Random(1).choices(SAMPLES, k=30)
-    sources = [Source(f"{i}/{path.name}", path.read_text()) for i, path in enumerate(chosen)]
+    sources = [SourceFile(f"{i}/{path.name}", path.read_text()) for i, path in enumerate(chosen)]
     with Parsers(2) as parsers:
         outlines = [future.result() for future in [parsers.submit(source) for source in sources]]
     assert outlines == [read_outline(source.path, source.text) for source in sources]
 
 
 def test_a_file_that_stalls_its_parser_is_read_by_its_lines_and_others_are_not_harmed() -> None:
-    nested = Source("deep.js", "[" * 60_000)
+    nested = SourceFile("deep.js", "[" * 60_000)
     assert not is_tame(nested.text)
     with Parsers(1, deadline=0.02) as parsers:
-        stalled, after = (parsers.submit(source).result() for source in (nested, Source("a.py", PYTHON)))
+        stalled, after = (parsers.submit(source).result() for source in (nested, SourceFile("a.py", PYTHON)))
     assert "read by its lines" in stalled.note
     with Parsers(1) as parsers:
-        fine = parsers.submit(Source("a.py", PYTHON)).result()
+        fine = parsers.submit(SourceFile("a.py", PYTHON)).result()
     assert fine.blocks
     assert after.language == "python"

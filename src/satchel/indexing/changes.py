@@ -1,4 +1,4 @@
-"""What of a folder differs from what a store holds, and the content of the files that do.
+"""Compare a folder with the store, and load the files to refresh.
 
 Files are compared by size and time first, and only suspects are opened. Documents of one content are read once: of
 several, the one with the shortest name holds the text.
@@ -41,7 +41,7 @@ WAY: Final = "documents"
 
 
 class Changes(NamedTuple):
-    """What is different from what the store holds, judged by size and time alone."""
+    """Differences between the folder and the store, judged by size and time alone."""
 
     found: int
     suspect: tuple[FoundFile, ...]
@@ -50,18 +50,18 @@ class Changes(NamedTuple):
 
     @property
     def to_look_at(self) -> int:
-        """How many files have to be looked at."""
+        """Number of files to inspect."""
         return len(self.suspect) + len(self.missing)
 
     @property
     def paths(self) -> frozenset[str]:
-        """The files that have to be looked at."""
+        """Paths of the files to inspect."""
         return frozenset(file.path for file in self.suspect).union(self.missing)
 
 
 @dataclass(slots=True)
 class IndexReport:
-    """What an index run did."""
+    """Counts, notes and skipped files of an index run."""
 
     found: int = 0
     read: int = 0
@@ -78,18 +78,18 @@ class IndexReport:
 
     @property
     def changed(self) -> bool:
-        """Whether anything that can be found is different now."""
+        """True if the run changed any searchable content."""
         return bool(self.read or self.dropped)
 
     def pass_over(self, path: str, reason: str) -> None:
-        """A file is passed over."""
+        """Record a skipped file and the reason."""
         self.passed_over[reason] += 1
         self.passed_paths.append((path, reason))
 
 
 @dataclass(frozen=True)
 class Lookout:
-    """Compares a folder with a store; what lies below `without` is the index itself."""
+    """Compares a folder with a store; paths below `without` belong to the index and are left out."""
 
     root: Path
     store: Store
@@ -98,7 +98,7 @@ class Lookout:
     documents: DocumentPolicy
 
     def changes(self) -> Changes:
-        """What has to be looked at; nothing is opened."""
+        """Files to inspect, judged by size and time; opens no file."""
         known = self.store.files()
         suspects: dict[str, FoundFile] = {}
         present: dict[str, FoundFile] = {}
@@ -121,14 +121,14 @@ class Lookout:
                 present[path] = entry
         if self.is_read_otherwise():
             suspects |= {path: file for path, file in present.items() if path in known and is_document_name(path)}
-        suspects |= {path: present[path] for path in self._lone_copies(present, suspects, known)}
+        suspects |= {path: present[path] for path in self._outdated_copies(present, suspects, known)}
         missing = tuple(path for path in known if path not in present)
         return Changes(len(present), tuple(suspects.values()), missing, tuple(passed))
 
-    def _lone_copies(
+    def _outdated_copies(
         self, present: Mapping[str, FoundFile], suspects: Mapping[str, FoundFile], known: Mapping[str, FileState]
     ) -> list[str]:
-        """Documents that are stored as copies of others which are gone, or may say something else or be closed now."""
+        """Documents stored as copies whose original is gone, may have changed, or may have different access now."""
         one_user = self.has_one_user()
         notes = self.store.notes().items()
         copies = {path: note.removeprefix(SAME_AS) for path, note in notes if note.startswith(SAME_AS)}
@@ -141,23 +141,23 @@ class Lookout:
         return [path for path in copies if path in unchanged and path not in stay]
 
     def is_read_otherwise(self) -> bool:
-        """True if the store's documents were read in another way than they would be now."""
+        """True if the current settings read documents differently from the run that stored them."""
         return self.store.generation > 0 and self.store.fact(WAY) != way_of_reading(self.documents)
 
     def has_one_user(self) -> bool:
-        """True if whoever may read one file may read all: then one copy of a document will do."""
+        """True if access to any file implies access to all files; identical documents then share a stored copy."""
         return self.store.default_access() is DefaultAccess.OWNER
 
     @cached_property
     def _imported(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The folders of imported sources, and the suffixes of those files that are blocks there."""
+        """Folders of imported sources, with the suffixes of files that are stored as blocks there."""
         sources = json.loads(self.store.fact("sources") or "{}").values()
         return [
             (os.path.join(source["path"], ""), tuple(source["replaces"])) for source in sources if source["replaces"]
         ]
 
     def _is_imported(self, path: str) -> bool:
-        """True if the file belongs to an imported source and is blocks there, with readers of their own."""
+        """True if an imported source stores the file as blocks with access lists of their own."""
         return any(
             path.endswith(suffixes) and os.path.join(self.root, path, "").startswith(place)
             for place, suffixes in self._imported
@@ -165,12 +165,12 @@ class Lookout:
 
 
 def is_document_name(path: str) -> bool:
-    """True if the file can be read as a document, going by its name."""
+    """True if the file name has a suffix of a document."""
     return extension_of(path) in document_suffixes()
 
 
 def _may_be_read(path: str, folder: int) -> bool:
-    """Whether its rights let us open it: what they do not is not looked at again and again."""
+    """True if file permissions allow reading; unreadable files are not inspected on every run."""
     return os.access(path, os.R_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids)
 
 
@@ -179,7 +179,7 @@ PASSED_OVER: Final = "passed over: "
 
 
 class Loaded(NamedTuple):
-    """A file's text and state: no state when it could not be read, the same when nothing in it changed."""
+    """A file's text and state; no state if the file could not be read, `same` if the content is unchanged."""
 
     path: str
     state: FileState | None
@@ -199,14 +199,14 @@ class Loaded(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What is kept with a file that needs no preparing."""
+        """Note stored with a file that needs no preparation."""
         if self.twin_of:
             return SAME_AS + self.twin_of
         return PASSED_OVER + self.reason if self.reason else ""
 
 
 @dataclass
-class Loader:
+class FileLoader:
     """Reads files of an open folder."""
 
     folder: int
@@ -219,7 +219,7 @@ class Loader:
     """What may have changed since the store's files (`known`) and their notes were written, or is gone."""
 
     def load(self, files: Sequence[FoundFile]) -> Iterator[Loaded]:
-        """The files, sources first."""
+        """Load the files, sources first."""
         for file in files:
             if not self.documents.takes(file.path):
                 yield self._load(file)
@@ -235,7 +235,7 @@ class Loader:
             yield self._load(file, is_paper=True)
 
     def _is_source(self, file: FoundFile) -> bool:
-        """True if the file only has a document's name, and is read as the text that it is."""
+        """True if the file only has a document's suffix and is read as plain source text."""
         if extension_of(file.path) not in document_suffixes(often_source=True):
             return False
         from satchel.indexing.documents.read_document import is_document
@@ -245,12 +245,12 @@ class Loader:
 
     @cached_property
     def _copies(self) -> set[str]:
-        """The documents whose content is stored under another path."""
+        """Documents whose content is stored under another path."""
         return {path for path, note in self.notes.items() if note.startswith(SAME_AS)}
 
     @cached_property
     def _holders(self) -> dict[bytes, str]:
-        """Under which path the content of a document is stored."""
+        """Path under which each document's content is stored, by content hash."""
         return {
             state.content_hash: path
             for path, state in self.known.items()
@@ -278,6 +278,6 @@ class Loader:
         return Loaded(path, state, reason=text.value) if isinstance(text, Skip) else Loaded(path, state, text)
 
     def _reason(self, path: str) -> str:
-        """Why a file that is as it was was passed over then."""
+        """Reason why an unchanged file was skipped by an earlier run; empty if the file was read."""
         note = self.notes.get(path, "")
         return note.removeprefix(PASSED_OVER) if note.startswith(PASSED_OVER) else ""

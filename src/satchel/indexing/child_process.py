@@ -1,4 +1,4 @@
-"""Child processes of ours: started without our secrets, confined, and ended when they break a limit.
+"""Child processes: started without secrets, confined, and killed when a limit is exceeded.
 
 A file that crashes a parser, keeps it busy or fills the memory costs one child and the time it was given; the next
 file gets a new child.
@@ -38,7 +38,7 @@ Message = TypeVar("Message")
 
 
 class Garbled(Exception):
-    """The bytes are not a message that a process of ours sends."""
+    """The bytes are not a message of the expected type."""
 
 
 def encode(message: object) -> bytes:
@@ -50,7 +50,7 @@ def encode(message: object) -> bytes:
 
 
 def decode(data: bytes | bytearray, message_type: type[Message]) -> Message:
-    """The message of that type; raises Garbled when the bytes are none."""
+    """The message of the given type; raises Garbled for invalid bytes."""
     try:
         message: Message = _decoder(cast(Hashable, message_type)).decode(memoryview(data)[1:])
         if data[:1] == _ESCAPED:
@@ -63,7 +63,7 @@ def decode(data: bytes | bytearray, message_type: type[Message]) -> Message:
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload with its length before it."""
+    """The payload, preceded by the length of the payload."""
     return FRAME_HEADER.pack(len(payload)) + payload
 
 
@@ -74,12 +74,12 @@ def send(pipe: IO[bytes], message: object) -> None:
 
 
 def receive(pipe: IO[bytes], message_type: type[Message], max_bytes: int) -> Message:
-    """The next message; raises EOFError when the pipe ends, and Garbled for what is not one or is too long."""
+    """The next message; raises EOFError at the end of the pipe, and Garbled for an invalid or oversized message."""
     return decode(receive_payload(pipe, max_bytes), message_type)
 
 
 def receive_payload(pipe: IO[bytes], max_bytes: int) -> bytes:
-    """The payload of the next frame; raises EOFError when the pipe ends, and Garbled for a frame that is too long."""
+    """The payload of the next frame; raises EOFError at the end of the pipe, and Garbled for an oversized frame."""
     (length,) = FRAME_HEADER.unpack(_read_exactly(pipe, FRAME_HEADER.size))
     if length > max_bytes:
         raise Garbled
@@ -120,9 +120,9 @@ MEMORY_BYTES: Final = 2 << 30
 
 _MAX_CHILDREN: Final = 8  # beyond, reading from disk and writing the index are what takes the time
 _POLL_SECONDS: Final = 0.05  # a child cannot take much more than its memory between two looks
-_CHUNK_BYTES: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20  # sent or received at a time; longer calls would delay the checks of time and memory
 _START_SECONDS: Final = 60.0  # a tenth of a second on a quiet machine; starting up is not the file's time
-_READY_BYTES: Final = 100
+_MAX_READY_BYTES: Final = 100  # the first message is a single flag; anything longer is not from our code
 SENSELESS: Final = "made its reader give a senseless answer"
 
 # What a child learns of its environment: where programs and Tesseract's languages are. No token, no proxy, no home.
@@ -143,8 +143,8 @@ Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 
-class Limits(NamedTuple):
-    """What one request may take."""
+class RequestLimits(NamedTuple):
+    """Limits on the time, memory and answer size of a request."""
 
     seconds: float
     answer_bytes: int
@@ -155,7 +155,7 @@ class Limits(NamedTuple):
 
 
 class ChildFailed(Exception):
-    """A limit was reached, or the child died; the text is the reason for the file's owner."""
+    """The child broke a limit or died; the text is the reason for the file's owner."""
 
 
 class Ready(NamedTuple):
@@ -166,7 +166,7 @@ class Ready(NamedTuple):
 
 
 class ChildProcess:
-    """One child process; a new one takes its place when it had to be ended."""
+    """A child process; a killed child is replaced at the next request."""
 
     def __init__(self, command: str, max_requests: int = sys.maxsize) -> None:
         self._command = command
@@ -178,9 +178,9 @@ class ChildProcess:
         self.is_confined: bool | None = None
 
     def ask(
-        self, parts: Sequence[bytes], limits: Limits, answer_type: type[Answer], progress: Answer | None = None
+        self, parts: Sequence[bytes], limits: RequestLimits, answer_type: type[Answer], progress: Answer | None = None
     ) -> Answer:
-        """The answer to a request, after any reports of progress; raises ChildFailed when there is none."""
+        """The answer to a request, after any progress reports; raises ChildFailed if no answer comes."""
         if self._process is not None and (self._requests >= self._max_requests or self._process.poll() is not None):
             self.stop()
         try:
@@ -197,7 +197,7 @@ class ChildProcess:
             raise ChildFailed(f"was not read: no process for it could be started ({error.strerror})") from error
 
     def end(self) -> None:
-        """End the process, and start no other in its place."""
+        """Kill the process and start no replacement."""
         with self._lock:
             self._is_ended = True
             process = self._process
@@ -205,7 +205,7 @@ class ChildProcess:
             _kill(process)
 
     def stop(self) -> None:
-        """End the process."""
+        """Kill the process; the next request starts a new process, unless `end` was called."""
         with self._lock:
             process, self._process = self._process, None
         self._requests = 0
@@ -218,7 +218,7 @@ class ChildProcess:
             if self._is_ended:
                 raise ChildFailed
             process = self._process = self._spawn()
-        limits = Limits(seconds=_START_SECONDS, answer_bytes=_READY_BYTES)
+        limits = RequestLimits(seconds=_START_SECONDS, answer_bytes=_MAX_READY_BYTES)
         self.is_confined = _Exchange(process, (), limits).run(Ready).is_confined
         return process
 
@@ -237,7 +237,7 @@ class ChildProcess:
 
 
 class ChildPool:
-    """Children that work at once, each with a thread of its own; started with the first job, ended with the context."""
+    """A pool of children, each with a thread; started with the first job, ended with the context."""
 
     def __init__(self, count: int | None, make_child: Callable[[], ChildProcess]) -> None:
         self.children: list[ChildProcess] = []
@@ -255,7 +255,7 @@ class ChildPool:
         self.close()
 
     def run(self, job: Callable[[ChildProcess], Result]) -> Future[Result]:
-        """Have a job done with a child that is free; any number of threads may ask at once."""
+        """Run a job with an idle child; thread-safe."""
         with self._lock:
             if self._is_closed:
                 raise ValueError("the readers are closed")
@@ -268,7 +268,7 @@ class ChildPool:
             return self._threads.submit(self._work, job)
 
     def close(self) -> None:
-        """End the children; whoever waits for one of them waits no longer."""
+        """Kill the children; callers waiting for an answer stop waiting."""
         with self._lock:
             self._is_closed = True
             threads, self._threads = self._threads, None
@@ -288,9 +288,9 @@ class ChildPool:
 
 
 class _Exchange:
-    """One request and its answer, within the limits: nothing here waits longer than the deadline."""
+    """A request and the answer to the request, within the limits: no wait exceeds the deadline."""
 
-    def __init__(self, process: subprocess.Popen[bytes], parts: Sequence[bytes], limits: Limits) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], parts: Sequence[bytes], limits: RequestLimits) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
@@ -304,7 +304,7 @@ class _Exchange:
         self._ends_at_last = self._ends + limits.progress_seconds
 
     def run(self, answer_type: type[Answer], progress: Answer | None = None) -> Answer:
-        """The first answer that is no report of progress."""
+        """The first answer after any progress reports."""
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
         looked = 0.0
@@ -346,7 +346,7 @@ class _Exchange:
         return bool(self._parts)
 
     def _receive(self) -> bytearray | None:
-        """Receive a part of a frame; its payload when it is complete."""
+        """Receive a part of a frame; returns the payload of a complete frame, else None."""
         expected = FRAME_HEADER.size if self._payload_bytes is None else self._payload_bytes
         try:
             data = os.read(self._out, min(_CHUNK_BYTES, expected - len(self._received)))
@@ -370,11 +370,11 @@ class _Exchange:
 
     def _check_memory(self) -> None:
         limit = self._limits.memory_bytes
-        if limit is not None and sum(map(_resident_bytes, _family(self._process.pid))) > limit:
+        if limit is not None and sum(map(_resident_bytes, _process_tree(self._process.pid))) > limit:
             raise ChildFailed(f"needs more than {limit >> 20:,} MB of memory to read")
 
     def _reason_of_death(self) -> str:
-        """Why the child died, as far as it can be told."""
+        """Reason for the child's death, as far as the exit code tells."""
         try:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -396,21 +396,21 @@ def _environment() -> dict[str, str]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a child and whatever it started."""
+    """Kill a child and all processes in the child's process group."""
     if process.poll() is None:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
 
 
-def _family(pid: int) -> Iterator[int]:
-    """A process and those that it started, where the system tells."""
+def _process_tree(pid: int) -> Iterator[int]:
+    """The process and all descendants, where `/proc` lists them."""
     yield pid
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError, ValueError):
                 for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                    yield from _family(int(child))
+                    yield from _process_tree(int(child))
 
 
 def _resident_bytes(pid: int) -> int:
@@ -421,7 +421,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def serve(answer: Callable[[IO[bytes], Callable[[Any], None]], None], memory_bytes: int = MEMORY_BYTES) -> None:
-    """The life of a child: confined, it answers requests (given stdin and how to send) until the pipe ends."""
+    """Main loop of a child: confine the process, then answer requests from stdin until the pipe ends."""
     from satchel.indexing.confine import confine, die_with_parent
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides

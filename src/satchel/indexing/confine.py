@@ -1,4 +1,4 @@
-"""Taking from this process what a reader of documents never needs: the network, writing files, memory without end.
+"""Sandbox for this process: no network, no writing of files, limited memory.
 
 On Linux the kernel sees to it (seccomp), for the libraries written in C and Rust and for programs started from here
 too. Elsewhere an audit hook does, which binds Python code only.
@@ -20,31 +20,31 @@ from contextlib import suppress
 from importlib import resources
 from typing import Any, Final
 
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_SECCOMP: Final = 22
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_SECCOMP_MODE_FILTER: Final = 2
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h: signal to this process when the parent thread dies
+_PR_SET_SECCOMP: Final = 22  # linux/prctl.h: install a seccomp filter
+_PR_SET_NO_NEW_PRIVS: Final = 38  # linux/prctl.h: required to install a filter without privileges
+_SECCOMP_MODE_FILTER: Final = 2  # linux/seccomp.h: the filter is a BPF program
 
-_AF_INET: Final = 2
-_SOCK_STREAM: Final = 1
+_AF_INET: Final = 2  # sys/socket.h: IPv4
+_SOCK_STREAM: Final = 1  # sys/socket.h: TCP
 
-_LOAD: Final = 0x20
-_JUMP_EQUAL: Final = 0x15
-_JUMP_NOT_LESS: Final = 0x35
-_JUMP_ANY_BIT: Final = 0x45
-_RETURN: Final = 0x06
-_ALLOW: Final = 0x7FFF0000
-_FAIL: Final = 0x00050000
-_AT_NUMBER: Final = 0
-_AT_ARCHITECTURE: Final = 4
-_AT_ARGUMENTS: Final = 16
-_FOREIGN_CALLS: Final = 0x40000000
+_BPF_LOAD: Final = 0x20  # linux/bpf_common.h: BPF_LD + BPF_W + BPF_ABS
+_BPF_JUMP_EQUAL: Final = 0x15  # linux/bpf_common.h: BPF_JMP + BPF_JEQ + BPF_K
+_BPF_JUMP_NOT_LESS: Final = 0x35  # linux/bpf_common.h: BPF_JMP + BPF_JGE + BPF_K
+_BPF_JUMP_ANY_BIT: Final = 0x45  # linux/bpf_common.h: BPF_JMP + BPF_JSET + BPF_K
+_BPF_RETURN: Final = 0x06  # linux/bpf_common.h: BPF_RET + BPF_K
+_SECCOMP_ALLOW: Final = 0x7FFF0000  # linux/seccomp.h: SECCOMP_RET_ALLOW
+_SECCOMP_FAIL: Final = 0x00050000  # linux/seccomp.h: SECCOMP_RET_ERRNO; the low bits are the error number
+_NUMBER_OFFSET_BYTES: Final = 0  # in struct seccomp_data: the number of the system call
+_ARCHITECTURE_OFFSET_BYTES: Final = 4  # in struct seccomp_data
+_ARGUMENTS_OFFSET_BYTES: Final = 16  # in struct seccomp_data: six arguments of eight bytes
+_X32_CALL_BIT: Final = 0x40000000  # __X32_SYSCALL_BIT: x32 calls would get past a filter by number
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def confine(memory_bytes: int) -> bool:
-    """Give up, for good, the network, writing files, and memory beyond a limit; tells whether the kernel sees to it."""
+    """Give up the network, writing files, and memory beyond a limit, for good; True if the kernel enforces the ban."""
     # Address space is more than memory: libraries reserve what they never touch. The parent watches what is touched.
     for limit, value in (
         (resource.RLIMIT_AS, memory_bytes * 2 + (1 << 30)),
@@ -55,11 +55,11 @@ def confine(memory_bytes: int) -> bool:
             resource.setrlimit(limit, (value, value))
     _filter_calls()
     sys.addaudithook(_refuse)
-    return _is_cut_off()
+    return _is_network_refused()
 
 
 def die_with_parent() -> None:
-    """On Linux the kernel ends this process with the thread that started it; elsewhere the end of the pipe does."""
+    """On Linux the kernel kills this process with the parent thread; elsewhere the end of the pipe ends the process."""
     if sys.platform == "linux":
         parent = os.getppid()
         with suppress(OSError, AttributeError):
@@ -69,7 +69,7 @@ def die_with_parent() -> None:
 
 
 def dying_with_us() -> Callable[[], None] | None:
-    """What a program started from here does first, so that the kernel ends it with us; None where it cannot."""
+    """`preexec_fn` for a subprocess to be killed by the kernel with this process; None on systems except Linux."""
     if sys.platform != "linux":
         return None
     # Everything is looked up here: between fork and exec as little as possible is done.
@@ -83,14 +83,14 @@ def dying_with_us() -> Callable[[], None] | None:
     return first
 
 
-def _is_cut_off() -> bool:
-    """Whether the kernel refuses what it was asked to refuse: it is tried, for a filter may be ignored."""
+def _is_network_refused() -> bool:
+    """True if the kernel refuses to open a socket; tested by trying, because a filter may be ignored."""
     if sys.platform != "linux":
         return False
-    made = int(ctypes.CDLL(None).socket(_AF_INET, _SOCK_STREAM, 0))
-    if made >= 0:
-        os.close(made)
-    return made < 0
+    socket_handle = int(ctypes.CDLL(None).socket(_AF_INET, _SOCK_STREAM, 0))
+    if socket_handle >= 0:
+        os.close(socket_handle)
+    return socket_handle < 0
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
@@ -122,28 +122,28 @@ def _filter_calls() -> None:
 
 
 def _program(calls: Mapping[str, Any]) -> bytes:
-    """The filter: refused calls fail with EACCES, as if a policy forbade them; all others go through."""
+    """The seccomp filter (BPF): refused calls fail with EACCES, all remaining calls pass."""
 
     def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("<HBBI", code, if_true, if_false, value)
 
-    refuse = step(_RETURN, _FAIL | errno.EACCES)
+    refuse = step(_BPF_RETURN, _SECCOMP_FAIL | errno.EACCES)
     out = [
-        step(_LOAD, _AT_ARCHITECTURE),
-        step(_JUMP_EQUAL, calls["architecture"], 1, 0),
+        step(_BPF_LOAD, _ARCHITECTURE_OFFSET_BYTES),
+        step(_BPF_JUMP_EQUAL, calls["architecture"], 1, 0),
         refuse,
-        step(_LOAD, _AT_NUMBER),
-        step(_JUMP_NOT_LESS, _FOREIGN_CALLS, 0, 1),
+        step(_BPF_LOAD, _NUMBER_OFFSET_BYTES),
+        step(_BPF_JUMP_NOT_LESS, _X32_CALL_BIT, 0, 1),
         refuse,
     ]
     for number in calls["refused"]:
-        out += [step(_JUMP_EQUAL, number, 0, 1), refuse]
+        out += [step(_BPF_JUMP_EQUAL, number, 0, 1), refuse]
     for number, flags in calls["opening"]:
         out += [
-            step(_JUMP_EQUAL, number, 0, 4),
-            step(_LOAD, _AT_ARGUMENTS + 8 * flags),
-            step(_JUMP_ANY_BIT, _WRITES, 0, 1),
+            step(_BPF_JUMP_EQUAL, number, 0, 4),
+            step(_BPF_LOAD, _ARGUMENTS_OFFSET_BYTES + 8 * flags),
+            step(_BPF_JUMP_ANY_BIT, _WRITES, 0, 1),
             refuse,
-            step(_RETURN, _ALLOW),
+            step(_BPF_RETURN, _SECCOMP_ALLOW),
         ]
-    return b"".join([*out, step(_RETURN, _ALLOW)])
+    return b"".join([*out, step(_BPF_RETURN, _SECCOMP_ALLOW)])

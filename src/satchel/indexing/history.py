@@ -1,4 +1,4 @@
-"""What git knows of the files: who changed what and when, read in one pass by a library that executes nothing."""
+"""Git history of files (author, time, subject), read in a single pass by a library that executes nothing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from satchel.models.block import Activity
 
-_MOST_SECONDS: Final = 3.0
-_MOST_FILES_OF_A_COMMIT: Final = 300
-_MAX_SUBJECT_CHARS: Final = 200
+_MAX_SECONDS: Final = 3.0  # history is optional, and nobody should wait for more; older commits are left out
+_MAX_COMMIT_FILES: Final = 300  # a sweep over everything says nothing about a single file
+_MAX_SUBJECT_CHARS: Final = 200  # longer subjects are whole messages on a line; the rest is cut
 
 
 class History(NamedTuple):
-    """The commits that touched files below a folder, the newest first, and the commit that was read from."""
+    """Commits touching files below a folder, newest first, and the commit at HEAD."""
 
     head: str
     activities: tuple[Activity, ...]
@@ -26,7 +26,7 @@ class History(NamedTuple):
 
 
 def head_of(root: Path) -> str:
-    """The commit that the folder is at, or nothing where there is no repository to be read."""
+    """The commit at HEAD of the folder's repository; empty without a readable repository."""
     opened = _opened(root)
     return "" if opened is None else str(opened[0].head.target)
 
@@ -38,7 +38,7 @@ def read_history(root: Path, *, most_commits: int) -> History:
         return History("", (), "no git history")
     repository, prefix = opened
     head = str(repository.head.target)
-    deadline = time.monotonic() + _MOST_SECONDS
+    deadline = time.monotonic() + _MAX_SECONDS
     activities: list[Activity] = []
     note = ""
     for count, commit in enumerate(_commits(repository, head)):
@@ -52,7 +52,7 @@ def read_history(root: Path, *, most_commits: int) -> History:
 
 
 def _opened(root: Path) -> tuple[Any, str] | None:
-    """The repository that the folder lies in, and the folder's path in it."""
+    """The repository containing the folder, and the folder's path in the repository."""
     import pygit2
 
     try:
@@ -87,7 +87,7 @@ def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[Activity]:
         deltas = list(diff.deltas)
     except (pygit2.GitError, KeyError, ValueError):
         return
-    if len(deltas) > _MOST_FILES_OF_A_COMMIT:
+    if len(deltas) > _MAX_COMMIT_FILES:
         return  # a sweep over everything says nothing about any one file
     when = datetime.fromtimestamp(commit.commit_time, UTC)
     subject = commit.message.partition("\n")[0][:_MAX_SUBJECT_CHARS]

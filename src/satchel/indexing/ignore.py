@@ -1,4 +1,4 @@
-"""Which paths ignore files leave out, as git reads them.
+"""Paths excluded by ignore files, by git's rules.
 
 The rules are git's: the last pattern that matches decides, `!` takes back, a pattern with a slash is anchored to the
 folder of its file, one that ends in a slash is for folders only, `**` crosses folders. Nothing is run to find out, and
@@ -15,11 +15,11 @@ from satchel.text.patterns import segment_expression, split_glob
 
 # What nobody writes by hand. Matching is linear in a star, but each `**` multiplies with the folders of the path.
 _MAX_PATTERN_CHARS: Final = 500
-_MAX_DOUBLE_STARS: Final = 4
+_MAX_DOUBLE_STARS: Final = 4  # each `**` multiplies the time with the folders of the path
 
 
 class _Pattern(NamedTuple):
-    """A line of an ignore file; `by_name`: it is matched against the last name of a path alone."""
+    """A line of an ignore file; `by_name`: matched against the last name of a path alone."""
 
     expression: str
     ignores: bool
@@ -28,7 +28,7 @@ class _Pattern(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Patterns of one sign that follow each other, as one expression for names and one for paths."""
+    """Consecutive patterns of the same sign, compiled to an expression for names and another for paths."""
 
     ignores: bool
     for_files: tuple[re.Pattern[str] | None, re.Pattern[str] | None]
@@ -40,7 +40,7 @@ class _Group(NamedTuple):
 
 
 class IgnoreRules:
-    """The patterns of one ignore file, which stands in the folder `base` ('' is the root)."""
+    """The patterns of an ignore file in the folder `base` ('' is the root)."""
 
     def __init__(self, text: str, base: str = "") -> None:
         self.base = base
@@ -52,7 +52,7 @@ class IgnoreRules:
         return bool(self._groups)
 
     def ignores(self, path: str, is_folder: bool) -> bool | None:
-        """True to leave the path out, False to take it back in, None where no pattern has a say."""
+        """True to leave the path out, False to include the path again, None if no pattern matches."""
         below = path[len(self.base) + 1 :] if self.base else path
         name = path.rpartition("/")[2]
         for group in self._groups:
@@ -62,7 +62,7 @@ class IgnoreRules:
 
 
 def _read(line: str) -> _Pattern | None:
-    """The pattern of a line; None for what is none, or none that can be used."""
+    """The pattern of a line; None for blank lines, comments and unusable patterns."""
     if not line.strip() or line.startswith("#"):
         return None
     try:
@@ -75,7 +75,7 @@ def _read(line: str) -> _Pattern | None:
 
 
 def _without_trailing_spaces(line: str) -> str:
-    """The line without spaces at its end, but for those behind a backslash."""
+    """The line without trailing spaces, except spaces behind a backslash."""
     stripped = line.rstrip(" \t")
     escapes = len(stripped) - len(stripped.rstrip("\\"))
     return stripped + " " if escapes % 2 and stripped != line else stripped

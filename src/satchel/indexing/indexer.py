@@ -1,4 +1,4 @@
-"""The write path: walk → read → embed → store, only for what has changed.
+"""The write path: walk → read → embed → store, only for changed files.
 
 A file whose size and time are as they were is not opened; one whose content is as it was is not read again; the vectors
 of a moved file are found by its content. Every commit is whole, so that whoever stops us loses at most the last one.
@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import ServerUnavailable
-from satchel.indexing.changes import PASSED_OVER, WAY, Changes, IndexReport, Loaded, Loader, Lookout, is_document_name
+from satchel.indexing.changes import (
+    PASSED_OVER,
+    WAY,
+    Changes,
+    FileLoader,
+    IndexReport,
+    Loaded,
+    Lookout,
+    is_document_name,
+)
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, opened_folder, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
 from satchel.models.files import DOCUMENT_KINDS
@@ -33,14 +42,14 @@ if TYPE_CHECKING:
     from satchel.ports.store import Store, StoreWriter
     from satchel.ports.workers import Vectors, Workers, WorkersMaker
 
-_COMMIT_AT_CHARS: Final = 6_000_000
-_COMMIT_AT_FILES: Final = 1_000
+_COMMIT_AT_CHARS: Final = 6_000_000  # bounds the memory of a batch
+_COMMIT_AT_FILES: Final = 1_000  # bounds the time of a commit, for which other writers wait
 _COMMIT_AT_SECONDS: Final = 20.0  # so much work is lost at most when somebody stops us
 _EMBED_AT_TEXTS: Final = 256  # so many vectors are made at once, while others are still reading
 
 
 class Step(NamedTuple):
-    """How far the work is: what is being done, how much of it is done, and how much there is (0: unknown)."""
+    """Progress of the work: the activity, the number of items done, and the total (0: unknown)."""
 
     doing: str
     done: int
@@ -52,7 +61,7 @@ Watcher = Callable[[Step], None]
 
 
 class FileChange(NamedTuple):
-    """A file as it is to be stored, or to be forgotten."""
+    """A file to store or to drop."""
 
     loaded: Loaded
     outline: Outline
@@ -62,7 +71,7 @@ class FileChange(NamedTuple):
 
 @dataclass(slots=True)
 class CommitBatch:
-    """What goes into one commit."""
+    """The changes and vectors of a commit."""
 
     changes: list[FileChange] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -74,7 +83,7 @@ class CommitBatch:
     """Vectors that the store may lack."""
 
     def add(self, loaded: Loaded, outline: Outline, vectors: Vectors | None) -> None:
-        """One more change; without vectors those of its texts may have to be made."""
+        """Add a change; without vectors, the file's texts are noted for embedding."""
         self.chars += len(loaded.text)
         if vectors is not None:
             hashes = vectors.hashes
@@ -86,12 +95,12 @@ class CommitBatch:
         self.changes.append(FileChange(loaded, outline, hashes))
 
     def add_vectors(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Vectors that were made."""
+        """Add vectors by text hash."""
         self.rows.update(zip(keys, vectors, strict=True))
 
     @property
     def is_full(self) -> bool:
-        """True if it is time to commit."""
+        """True if the batch should be committed."""
         is_late = time.monotonic() - self.begun > _COMMIT_AT_SECONDS
         return is_late or self.chars > _COMMIT_AT_CHARS or len(self.changes) >= _COMMIT_AT_FILES
 
@@ -111,11 +120,11 @@ class Indexer:
 
     @cached_property
     def lookout(self) -> Lookout:
-        """What compares the folder with the store."""
+        """The comparison of the folder with the store."""
         return Lookout(self.root, self.store, self.max_file_bytes, self.without, self.documents)
 
     def changes(self) -> Changes:
-        """What has to be looked at; nothing is opened."""
+        """Files to inspect; opens no file."""
         return self.lookout.changes()
 
     def run(self, changes: Changes | None = None, watcher: Watcher | None = None) -> IndexReport:
@@ -145,7 +154,7 @@ class Indexer:
         return report
 
     def _report_passed(self, changes: Changes, report: IndexReport) -> None:
-        """What the walk passed over, and what was found to hold nothing for us when it was read."""
+        """Report files skipped by the walk, and files skipped after reading by an earlier run."""
         for passed in changes.passed:
             report.pass_over(passed.path, passed.reason.value)
         looked_at = changes.paths
@@ -166,7 +175,7 @@ class Indexer:
         batch = CommitBatch()
         make_workers = self.workers or (lambda load: LocalWorkers(documents=self.documents, load=load))
         with opened_folder(self.root) as folder, make_workers(self._load_of(changes)) as workers:
-            loader = Loader(
+            loader = FileLoader(
                 folder=folder,
                 documents=self.documents,
                 max_file_bytes=self.max_file_bytes,
@@ -198,7 +207,7 @@ class Indexer:
         return Load(sum(file.size for file in changes.suspect) - documents, documents)
 
     def _embed(self, batch: CommitBatch) -> None:
-        """Make the vectors that the store lacks: before the commit, for which other writers may be waiting."""
+        """Make the vectors missing from the store, before the commit, because writers may be waiting for the commit."""
         if not batch.unembedded:
             return
         with self.store.write() as writer:
@@ -223,7 +232,7 @@ class Indexer:
                 self._put(change, writer, report)
 
     def _written_since(self, stored: Mapping[str, FileState]) -> Mapping[str, FileState]:
-        """What others have put or touched since we began; nobody, where there is but one writer."""
+        """Files put or touched by other writers since the start; empty for a store with a single writer."""
         if not self.store.many_writers:
             return {}
         return {path: state for path, state in self.store.files().items() if state != stored.get(path)}
@@ -265,7 +274,7 @@ class Indexer:
 def _prepared(
     loaded: Iterator[Loaded], workers: Workers, stored: Mapping[str, FileState]
 ) -> Iterator[tuple[Loaded, Outline, Vectors | None]]:
-    """Each file as it is to be stored; those that need no preparing pass by in their turn."""
+    """Each file with an outline and vectors; files without work to do pass through in order."""
     waiting: dict[str, Loaded] = {}
     settled: list[Loaded] = []
     hashes = {state.content_hash for state in stored.values()}
@@ -293,7 +302,7 @@ def _prepared(
 
 
 def _is_overtaken(file: Loaded, written: Mapping[str, FileState]) -> bool:
-    """Whether another writer has put the file since we began, as it is or as it became later."""
+    """True if another writer has put this or a newer version of the file since the start."""
     newer = written.get(file.path)
     if newer is None or file.state is None:
         return newer is not None

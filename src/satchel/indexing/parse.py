@@ -1,4 +1,4 @@
-"""Reading outlines at full speed and in safety: source code is parsed by child processes with a deadline.
+"""Parse source code into outlines in child processes with a deadline.
 
 A parser is C code at work on text that anybody may have written. A file that crashes it or keeps it busy costs one
 child and a few seconds, and is then read by its lines.
@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import IO, Final, NamedTuple
 
-from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits, encode, frame, receive
+from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, RequestLimits, encode, frame, receive
 from satchel.indexing.child_process import serve as serve_requests
 from satchel.indexing.code.read_code import grammar_name, read_code
 from satchel.indexing.split import read_sections, with_own_names
@@ -20,19 +20,19 @@ from satchel.models.files import detect_language
 from satchel.models.outline import Outline
 
 _COMMAND: Final = "from satchel.indexing.parse import serve; serve()"
-_DEADLINE_SECONDS: Final = 10.0
+_DEADLINE_SECONDS: Final = 10.0  # a parser busy for longer is stuck on hostile text; the file is then read by lines
 _MAX_SOURCE_BYTES: Final = 1 << 32  # from our parent, which has limits of its own
 # Outlines are up to 4 times as long as sources that people write, and 21 times as long as functions 4,000 deep.
 _ANSWER_BYTES_PER_CHARACTER: Final = 32
-_MIN_ANSWER_BYTES: Final = 1_000_000
-_TAME_BYTES: Final = 300_000
-_TAME_DEPTH: Final = 200
+_MIN_ANSWER_BYTES: Final = 1_000_000  # room for outlines that are longer than their short sources
+_MAX_TAME_BYTES: Final = 300_000  # larger texts take a parser longer; a child with a deadline reads them
+_MAX_TAME_BRACKETS: Final = 200  # nested; deeper text can stall or crash a parser, and is read by a child
 _OPENING: Final = frozenset(b"([{<")
 _BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
 
 
 def read_outline(path: str, text: str) -> Outline:
-    """What a file holds; a language that has no grammar here is read by its lines."""
+    """The outline of a file; a language without a grammar is read by lines."""
     language = detect_language(path)
     grammar = grammar_name(path, text)
     if grammar is None:
@@ -40,7 +40,7 @@ def read_outline(path: str, text: str) -> Outline:
     return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file to be read."""
 
     path: str
@@ -48,28 +48,28 @@ class Source(NamedTuple):
 
 
 class OutlineAnswer(NamedTuple):
-    """What a child makes of a source: its outline, or None if the parser failed."""
+    """A child's answer: the outline of a source, or None if the parser failed."""
 
     outline: Outline | None
 
 
 class Parsers(ChildPool):
-    """Child processes that read outlines; started when the first hard file comes, ended with the context."""
+    """Child processes for parsing; started with the first file to parse, ended with the context."""
 
     def __init__(self, workers: int | None = None, *, deadline: float = _DEADLINE_SECONDS) -> None:
         super().__init__(workers, lambda: ChildProcess(_COMMAND))
         self._deadline = deadline
 
-    def submit(self, source: Source) -> Future[Outline]:
-        """The outline of a file, when it is there."""
+    def submit(self, source: SourceFile) -> Future[Outline]:
+        """Future outline of a file."""
         return self.run(partial(_read, source, self._deadline))
 
 
-def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:
+def _read(source: SourceFile, deadline: float, child: ChildProcess) -> Outline:
     if grammar_name(source.path, source.text) is None:
         return read_outline(source.path, source.text)
     answer_bytes = _MIN_ANSWER_BYTES + _ANSWER_BYTES_PER_CHARACTER * len(source.text)
-    limits = Limits(seconds=deadline, answer_bytes=answer_bytes)
+    limits = RequestLimits(seconds=deadline, answer_bytes=answer_bytes)
     try:
         answer = child.ask([frame(encode(source))], limits, OutlineAnswer)
     except ChildFailed:
@@ -81,24 +81,24 @@ def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:
 
 
 def is_tame(text: str) -> bool:
-    """Whether a text is so small and so flat that parsing it cannot take long."""
+    """True if a text is small and flat enough to be parsed quickly."""
     data = text.encode("utf-8", "surrogateescape")
-    if len(data) > _TAME_BYTES:
+    if len(data) > _MAX_TAME_BYTES:
         return False
     depth = deepest = 0
     for byte in data.translate(None, _BRACKETS):
         depth = depth + 1 if byte in _OPENING else max(depth - 1, 0)
         deepest = max(deepest, depth)
-    return deepest < _TAME_DEPTH
+    return deepest < _MAX_TAME_BRACKETS
 
 
 def serve() -> None:
-    """Read the outlines of the sources that the parent sends."""
+    """Read the outlines of sources sent by the parent."""
     serve_requests(_answer)
 
 
 def _answer(requests: IO[bytes], send: Callable[[OutlineAnswer], None]) -> None:
-    source = receive(requests, Source, _MAX_SOURCE_BYTES)
+    source = receive(requests, SourceFile, _MAX_SOURCE_BYTES)
     # Should nobody be left to stop us, this does: a signal that needs no interpreter to be obeyed.
     signal.setitimer(signal.ITIMER_REAL, 2 * _DEADLINE_SECONDS)
     try:

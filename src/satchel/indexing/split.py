@@ -1,4 +1,4 @@
-"""Sections of documents and configuration, and the cutting of any text into pieces at its best borders.
+"""Sections of documents and configuration, and splitting of any text into pieces at the most natural borders.
 
 Every reader says where a cut would be natural, and how natural: level 0 is a border between top-level things, higher
 levels lie deeper inside. A piece grows to the most natural border that keeps it within its size.
@@ -18,13 +18,13 @@ MOST_CHARS: Final = 1400
 """A piece longer than this is cut, if there is a line to cut at."""
 
 # A piece shorter than this is not closed for the sake of a slightly better border.
-_LEAST_CHARS: Final = 350
+_MIN_PIECE_CHARS: Final = 350
 
 _LINE_END: Final = re.compile("\n")
 
 
 def line_starts(text: str) -> list[int]:
-    """Where each line starts, and one past the end."""
+    """Start offsets of the lines, followed by the end offset."""
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
     if starts[-1] != len(text):
         starts.append(len(text))
@@ -34,7 +34,7 @@ def line_starts(text: str) -> list[int]:
 def cut(
     text: str, starts: Sequence[int], borders: Mapping[int, int], blocks: Sequence[OutlineBlock]
 ) -> tuple[OutlinePiece, ...]:
-    """The pieces of a text; `borders` maps lines (from 0) before which a cut is natural to its level."""
+    """The pieces of a text; `borders` maps rows (from 0) to the level of a natural cut before the row."""
     places = _Places(blocks)
     pieces = []
     for run in _runs(starts, borders):
@@ -79,13 +79,13 @@ def _end_of_run(first: int, last: int, starts: Sequence[int], rows: Sequence[int
         return outside
     if limit == last or not window:
         return limit
-    long_enough = [row for row in window if starts[row] - starts[first] >= _LEAST_CHARS]
+    long_enough = [row for row in window if starts[row] - starts[first] >= _MIN_PIECE_CHARS]
     # Of equally natural borders the last one: fewer pieces.
     return min(long_enough or window, key=lambda row: (borders[row], -row))
 
 
 class _Places:
-    """Which blocks a run of lines lies in, and which begin in it."""
+    """Index of blocks by line: the block around a run of lines, and the blocks starting in the run."""
 
     def __init__(self, blocks: Sequence[OutlineBlock]) -> None:
         self._blocks = blocks
@@ -116,11 +116,11 @@ _UNDERLINE: Final = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
 _TABLE_HEAD: Final = re.compile(r"\s*\[{1,2}([^\]]+)\]{1,2}\s*(?:[#;].*)?$")
 _YAML_KEY: Final = re.compile(r"([A-Za-z_][\w.\-/ ]*):(?:\s|$)")
 _JSON_KEY: Final = re.compile(r"([ \t]+)\"([^\"]+)\"\s*:")
-_MAX_TITLE_CHARS: Final = 120
-_MAX_HEADING_CHARS: Final = 500
-_MAX_DOC_CHARS: Final = 160
-_PARAGRAPH: Final = 20
-_DEEPEST_INDENT: Final = 12
+_MAX_TITLE_CHARS: Final = 120  # names of sections are part of citations; longer titles are cut
+_MAX_HEADING_CHARS: Final = 500  # longer lines are no headings, and no pattern should run over a megabyte
+_MAX_DOC_CHARS: Final = 160  # a summary of a line or two; longer lines are cut to save budget
+_PARAGRAPH_LEVEL: Final = 20  # deeper than levels of headings, which are the better borders
+_MAX_INDENT_CHARS: Final = 12  # keeps indented paragraphs (up to 32) better borders than other lines (40)
 
 
 class _Heading(NamedTuple):
@@ -130,7 +130,7 @@ class _Heading(NamedTuple):
 
 
 def read_sections(text: str, language: str | None) -> Outline:
-    """The outline of a text that is no source code."""
+    """The outline of a text without a source code grammar."""
     starts = line_starts(text)
     lines = text.split("\n")
     finder = _FINDERS.get(language or "")
@@ -143,7 +143,7 @@ def read_sections(text: str, language: str | None) -> Outline:
 
 
 def with_own_names(outline: Outline) -> Outline:
-    """The same with a number after names that come again: overloads, setters, sections called Example."""
+    """The outline with a number after repeated names: overloads, setters, sections called Example."""
     seen: dict[str, int] = {}
     blocks = []
     for block in outline.blocks:
@@ -192,17 +192,17 @@ def _first_words(lines: list[str]) -> str:
 
 
 def paragraph_borders(lines: list[str]) -> dict[int, int]:
-    """The rows that follow a blank line or are not indented, with how natural a cut before them is."""
+    """Rows that follow a blank line or are not indented, with the level of a cut before each row."""
     borders: dict[int, int] = {}
     is_after_blank = True
     for row, line in enumerate(lines):
         stripped = line.lstrip()
         if stripped:
-            indent = min(len(line) - len(stripped), _DEEPEST_INDENT)
+            indent = min(len(line) - len(stripped), _MAX_INDENT_CHARS)
             if is_after_blank:
-                borders[row] = _PARAGRAPH + indent
+                borders[row] = _PARAGRAPH_LEVEL + indent
             elif not indent:
-                borders[row] = 2 * _PARAGRAPH
+                borders[row] = 2 * _PARAGRAPH_LEVEL
         is_after_blank = not stripped
     return borders
 
@@ -222,7 +222,7 @@ def _markdown(lines: list[str]) -> Iterator[_Heading]:
 
 
 def _without_closing(title: str) -> str:
-    """A heading's text without the `##` that may close it."""
+    """A heading's text without the closing `##`."""
     title = title.rstrip()
     inner = title.rstrip("#")
     return inner.rstrip() if inner.endswith((" ", "\t")) or not inner else title

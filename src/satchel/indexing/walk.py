@@ -1,4 +1,4 @@
-"""What is in a folder: every file worth reading, its text, and everything that was passed over, with the reason.
+"""Walk a folder: files worth reading, texts of files, and skipped files with reasons.
 
 The tree may be hostile. Folders are opened one below the other without following links, so that swapping one for a link
 while the walk goes on leads nowhere; nothing is opened that is not a regular file or a folder; git is never run.
@@ -28,10 +28,11 @@ from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of
 # The ignore files of a folder, the one that has the last word first.
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
 
-_MAX_IGNORE_FILE_BYTES: Final = 1_000_000
-_MAX_DEPTH: Final = 200
+_MAX_IGNORE_FILE_BYTES: Final = 1_000_000  # ignore files are written by hand; larger files are not used
+# Each level keeps a folder open and a generator on the stack; deeper folders are skipped.
+_MAX_FOLDER_LEVELS: Final = 200
 
-DEFAULT_MAX_FILE_BYTES: Final = 1_000_000
+DEFAULT_MAX_FILE_BYTES: Final = 1_000_000  # larger text files are mostly data and generated code; they are skipped
 
 UNFINISHED: Final = ".satchel-upload-"
 """How the name of a file begins that is still being received: it is nobody's to read."""
@@ -53,8 +54,8 @@ _SECRETS, _NO_SECRETS, _GENERATED = (
 _WORKTREE: Final = re.compile(r"/worktrees/[^/\n]+/?\s*$")
 
 
-_LOOKED_AT_FOR_NUL: Final = 8192
-_LOOKED_AT_FOR_MARKS: Final = 2000
+_NUL_SEARCH_BYTES: Final = 8192  # about as far as git looks (8,000) to tell binary files from text
+_MARK_SEARCH_CHARS: Final = 2000  # generators put their mark in the first lines
 
 # What generators say of their output, in a comment in its first lines.
 _GENERATED_MARK: Final = re.compile(
@@ -66,15 +67,15 @@ _GENERATED_MARK: Final = re.compile(
 
 # Minified text: a few lines of thousands of characters. Tables and prose have long lines too, but not so many.
 _MINIFIED_MEAN_LINE_CHARS: Final = 400
-_MINIFIED_MIN_CHARS: Final = 4000
+_MINIFIED_MIN_CHARS: Final = 4000  # in shorter files a few long lines prove nothing, and cost little
 _MINIFIABLE: Final = (".js", ".mjs", ".cjs", ".css", ".html", ".svg", ".json", ".xml")
 
 _PROSE: Final = (".txt", ".md", ".rst")
-_STRAY_SHARE: Final = 0.001
+_MAX_NUL_SHARE: Final = 0.001  # of the bytes; binary files and UTF-16 have far more
 
 
 class Skip(StrEnum):
-    """Why something was passed over."""
+    """Reason for skipping a file or folder."""
 
     IGNORED = "ignored"
     NEVER_ENTERED = "not-source"
@@ -94,7 +95,7 @@ class Skip(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file worth reading: its path from the root with `/` between, and what tells whether it has changed."""
+    """A file worth reading: the path from the root with `/` as separator, and size and times to detect changes."""
 
     path: str
     size: int
@@ -104,7 +105,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A file or a whole folder that was not taken, and why."""
+    """A skipped file or folder, and the reason."""
 
     path: str
     reason: Skip
@@ -113,18 +114,18 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a folder inside a repository inherits: its path from the top, and the rules on the way there."""
+    """Context of a folder inside a repository: the path from the top, and the ignore rules on the way."""
 
     path: str = ""
     rules: tuple[IgnoreRules, ...] = ()
 
 
-DEFAULT_MAX_DOCUMENT_BYTES: Final = 100_000_000
+DEFAULT_MAX_DOCUMENT_BYTES: Final = 100_000_000  # bounds memory: a document is read whole and sent to a child
 _READERS: Final = ("liteparse", "pypdfium2", "xberg")
 
 
 class Reading(StrEnum):
-    """Which files are read as documents.
+    """Selection of files to read as documents.
 
     In a repository, web pages and tables are mostly source and pictures mostly icons; `all` reads those too.
     """
@@ -135,7 +136,7 @@ class Reading(StrEnum):
 
 
 class DocumentPolicy(NamedTuple):
-    """What is read as a document (by suffix), up to which size, and whether pictures of text are read."""
+    """Suffixes to read as documents, the maximum size, and OCR settings."""
 
     extensions: frozenset[str] = frozenset()
     max_bytes: int = DEFAULT_MAX_DOCUMENT_BYTES
@@ -143,7 +144,7 @@ class DocumentPolicy(NamedTuple):
     languages: str = "eng"
 
     def takes(self, path: str) -> bool:
-        """Whether the file at a path may be a document, going by its name."""
+        """True if the file name has a document suffix in this policy."""
         return extension_of(path) in self.extensions
 
 
@@ -152,7 +153,7 @@ READER_VERSION: Final = 1
 
 
 def way_of_reading(policy: DocumentPolicy) -> str:
-    """What decides how documents are read: where it changes, what was read otherwise is read again."""
+    """Summary of the settings for reading documents; documents are read again after a change."""
     if not policy.extensions:
         return "off"
     engine = "no"
@@ -170,7 +171,7 @@ NO_DOCUMENTS: Final = DocumentPolicy()
 def policy_for(
     reading: Reading, *, in_repository: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
 ) -> DocumentPolicy:
-    """What is read in a folder; without the libraries that read them, no documents are."""
+    """The document policy for a folder; without the libraries of `satchel[documents]`, only formats without extras."""
     if reading is Reading.OFF:
         return DocumentPolicy(max_bytes=max_bytes)
     taken = document_suffixes(often_source=False if in_repository and reading is Reading.AUTO else None)
@@ -180,13 +181,13 @@ def policy_for(
 
 
 def can_read_documents() -> bool:
-    """Whether what `satchel[documents]` brings is installed."""
+    """True if the libraries of `satchel[documents]` are installed."""
     return all(find_spec(name) is not None for name in _READERS)
 
 
 @contextmanager
 def opened_folder(path: str | Path) -> Iterator[int]:
-    """A handle on a folder; raises WorkspaceMissing where there is none that can be opened."""
+    """File descriptor of an open folder; raises WorkspaceMissing if the folder cannot be opened."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -200,12 +201,12 @@ def opened_folder(path: str | Path) -> Iterator[int]:
 
 
 def in_repository(folder: str) -> bool:
-    """Whether a folder, given by its real path, is a repository's or in one."""
+    """True if the folder, given by the real path, lies in a repository."""
     return bool(_up_to_repository(folder))
 
 
 def _up_to_repository(folder: str) -> list[str]:
-    """The folder and those above it up to the top of their repository; empty outside of one."""
+    """The folder and all parents up to the top of the repository; empty outside of a repository."""
     above = [folder]
     while not os.path.lexists(os.path.join(above[-1], ".git")):
         parent = os.path.dirname(above[-1])
@@ -216,7 +217,7 @@ def _up_to_repository(folder: str) -> list[str]:
 
 
 def surroundings(folder: str) -> Surroundings:
-    """The ignore files between the top of the repository and a folder in it, given by its real path."""
+    """The ignore files between the top of the repository and a folder, given by the real path."""
     above = _up_to_repository(folder)
     if len(above) <= 1:
         return Surroundings()
@@ -228,7 +229,7 @@ def surroundings(folder: str) -> Surroundings:
 
 
 def _rules_in(place: str, base: str) -> list[IgnoreRules]:
-    """The rules of one folder above the walk; none where it may not be read."""
+    """The ignore rules of a folder above the walk; empty if the folder cannot be read."""
     with suppress(OSError, WorkspaceMissing), opened_folder(place) as handle:
         rules = _ignore_rules(_Place(handle, base, 0), set(os.listdir(handle)))
         return rules if base else [*rules, *_exclude_rules(handle)]
@@ -242,7 +243,7 @@ def walk(
     within: Surroundings | None = None,
     documents: DocumentPolicy = NO_DOCUMENTS,
 ) -> Iterator[FoundFile | PassedOver]:
-    """Everything below an open folder in the order of its names, a folder's files before its folders.
+    """All files below an open folder in name order, a folder's files before the subfolders.
 
     `documents` says which files are taken although they are no text, up to a size of their own.
     """
@@ -255,7 +256,7 @@ def walk(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An open folder, its path from the root, and how deep it lies."""
+    """An open folder, the path from the root, and the depth."""
 
     folder: int
     path: str
@@ -359,7 +360,7 @@ def _objection_to_folder(name: str, place: _Place, beside: set[str], rules: tupl
         return Skip.IGNORED
     if any(builder in beside for builder in _BUILD_OUTPUT.get(name, ())):
         return Skip.BUILD_OUTPUT
-    return Skip.TOO_DEEP if place.depth >= _MAX_DEPTH else None
+    return Skip.TOO_DEEP if place.depth >= _MAX_FOLDER_LEVELS else None
 
 
 def _objection_to_contents(folder: int) -> Skip | None:
@@ -386,13 +387,13 @@ def _ignore_rules(place: _Place, names: set[str]) -> list[IgnoreRules]:
 
 
 def _exclude_rules(root: int) -> tuple[IgnoreRules, ...]:
-    """What `.git/info/exclude` leaves out."""
+    """The rules in `.git/info/exclude`."""
     text = _text_of(root, ".git/info/exclude", _MAX_IGNORE_FILE_BYTES)
     return (IgnoreRules(text),) if text else ()
 
 
 def _text_of(folder: int, path: str, max_bytes: int) -> str:
-    """The text of a file below an open folder; empty where it cannot be read."""
+    """The text of a file below an open folder; empty if the file cannot be read."""
     data = read_bytes(folder, path, max_bytes)
     return "" if isinstance(data, Skip) else data.decode("utf-8", "surrogateescape")
 
@@ -428,25 +429,25 @@ def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
 
 
 def text_of(path: str, data: bytes) -> str | Skip:
-    """The text that the bytes of a file are, or why they are none for us."""
-    if is_binary(data) and not _is_prose_all_the_same(path, data):
+    """The text of a file's bytes, or the reason for skipping the file."""
+    if is_binary(data) and not _is_prose_with_stray_nuls(path, data):
         return Skip.BINARY
     text = data.decode("utf-8", "surrogateescape")
     return Skip.GENERATED if _is_generated(path, text) else text
 
 
-def _is_prose_all_the_same(path: str, data: bytes) -> bool:
-    """Whether a text has no more than a few stray NULs, as converters leave them behind."""
-    return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _STRAY_SHARE
+def _is_prose_with_stray_nuls(path: str, data: bytes) -> bool:
+    """True if a prose file has only a few stray NULs, as converters leave behind."""
+    return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _MAX_NUL_SHARE
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether the bytes are no text: a NUL stands near their start."""
-    return b"\0" in data[:_LOOKED_AT_FOR_NUL]
+    """True if a NUL near the start marks the bytes as binary."""
+    return b"\0" in data[:_NUL_SEARCH_BYTES]
 
 
 def _is_generated(path: str, text: str) -> bool:
-    if _GENERATED_MARK.search(text[:_LOOKED_AT_FOR_MARKS]):
+    if _GENERATED_MARK.search(text[:_MARK_SEARCH_CHARS]):
         return True
     if len(text) < _MINIFIED_MIN_CHARS or not path.lower().endswith(_MINIFIABLE):
         return False

@@ -1,4 +1,4 @@
-"""Preparing files: outlines by confined children, documents by readers, vectors of the pieces where they are wanted.
+"""Prepare files for the index: outlines by confined children, documents by readers, vectors of pieces on request.
 
 The one way in which it is done, by this process for its own index and by workers elsewhere.
 """
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from satchel.indexing.parse import Parsers
     from satchel.ports.embedder import Embedder
 
-_AHEAD: Final = 64
-_MOST_AT_ONCE: Final = 8
+_MAX_JOBS_AHEAD: Final = 64  # keeps the children busy while results are stored; bounds the texts in memory
+_MAX_PROCESSES: Final = 8  # as child_process._MAX_CHILDREN: beyond, disk and store take the time
 FEW_BYTES: Final = 500_000
 """So much is read sooner than a process is started."""
 
-_SOURCE_SECONDS: Final = 15.0
-_DOCUMENT_SECONDS: Final = 900.0
-_OTHER_SECONDS: Final = 120.0
+_SOURCE_SECONDS: Final = 15.0  # more than the deadline of a parser (10 s)
+_DOCUMENT_SECONDS: Final = 900.0  # more than the limits of a document: 120 s, 600 s for scans, 30 s for pictures
+_OVERHEAD_SECONDS: Final = 120.0  # for the start of processes and the vectors of a batch
 
 
 class LocalWorkers:
-    """Child processes of this one; started when the first file comes that needs them, ended with the context."""
+    """Local child processes; started with the first file in need of them, ended with the context."""
 
     notes: Sequence[str] = ()
     """What there is to say about how the work went: nothing that the files' own notes do not say."""
@@ -41,7 +41,7 @@ class LocalWorkers:
     def __init__(
         self, count: int | None = None, *, documents: DocumentPolicy = NO_DOCUMENTS, load: Load | None = None
     ) -> None:
-        self.count = max(1, min(count or os.cpu_count() or 1, _MOST_AT_ONCE))
+        self.count = max(1, min(count or os.cpu_count() or 1, _MAX_PROCESSES))
         """How many processes work at once."""
         self._documents = documents
         self._few = load is not None and load.sources <= FEW_BYTES
@@ -66,30 +66,30 @@ class LocalWorkers:
         return self._ending.enter_context(readers_for(self._documents, self.count))
 
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
-        """The files of the jobs, in their order, without vectors; a bounded number of jobs is taken ahead."""
+        """The prepared files in job order, without vectors; a bounded number of jobs is taken ahead."""
         waiting: deque[tuple[Callable[[], Prepared], bool]] = deque()
         for job in jobs:
             waiting.append((self._begin(job), job.data is not None))
-            while len(waiting) >= _AHEAD or sum(is_document for _, is_document in waiting) > self.count:
+            while len(waiting) >= _MAX_JOBS_AHEAD or sum(is_document for _, is_document in waiting) > self.count:
                 finish, _ = waiting.popleft()
                 yield finish()
         for finish, _ in waiting:
             yield finish()
 
     def _begin(self, job: Job) -> Callable[[], Prepared]:
-        """Start on a job; what is returned waits for its end."""
+        """Start a job; the returned function waits for the result."""
         if job.data is not None:
             return self._readers.submit(job.path, job.data, partial(_outlined, job.path)).result
-        from satchel.indexing.parse import Source, is_tame, read_outline
+        from satchel.indexing.parse import SourceFile, is_tame, read_outline
 
         if self._few and is_tame(job.text):
             return lambda: Prepared(job.path, read_outline(job.path, job.text))
-        outline = self._parsers.submit(Source(job.path, job.text))
+        outline = self._parsers.submit(SourceFile(job.path, job.text))
         return lambda: Prepared(job.path, outline.result())
 
 
 def _outlined(path: str, document: Document | Unreadable) -> Prepared:
-    """The document as it is stored, or why it is not."""
+    """The document's stored form, or the reason why the document cannot be stored."""
     from satchel.indexing.documents.outline import outline_document
 
     if isinstance(document, Unreadable):
@@ -104,13 +104,13 @@ def _outlined(path: str, document: Document | Unreadable) -> Prepared:
 
 
 def texts_of(outline: Outline, text: str) -> dict[bytes, str]:
-    """What of a file an embedder is given, by its hash."""
+    """The texts of a file for the embedder, by text hash."""
     texts = (embedded_text(outline, piece, text[piece.start : piece.end]) for piece in outline.pieces)
     return {text_hash(text): text for text in texts}
 
 
 class Tools(NamedTuple):
-    """What a worker elsewhere works with; it can be sent there."""
+    """Configuration of a remote worker; can be serialized."""
 
     documents: DocumentPolicy
     embedder_maker: str = ""
@@ -120,7 +120,7 @@ class Tools(NamedTuple):
 
 
 def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder | None) -> list[Prepared]:
-    """The files of some jobs, with the vectors that are wanted."""
+    """The prepared files of some jobs, with vectors for jobs with `embed`."""
     prepared = list(workers.prepare(jobs))
     if embedder is None:
         return prepared
@@ -138,5 +138,5 @@ def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder
 
 
 def longest_seconds(jobs: Iterable[Job]) -> float:
-    """How long a worker may take over a batch before it is given up: more than all its limits together."""
-    return _OTHER_SECONDS + sum(_SOURCE_SECONDS if job.data is None else _DOCUMENT_SECONDS for job in jobs)
+    """Maximum seconds for a batch before the worker is given up: more than the sum of all limits."""
+    return _OVERHEAD_SECONDS + sum(_SOURCE_SECONDS if job.data is None else _DOCUMENT_SECONDS for job in jobs)

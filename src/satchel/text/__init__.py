@@ -1,1 +1,1 @@
-"""What is true of text whatever it says: characters that hide, graphemes, units of meaning, path patterns."""
+"""Text operations independent of content: hidden characters, graphemes, repeated units, path patterns."""

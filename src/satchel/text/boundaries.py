@@ -1,4 +1,4 @@
-"""Where a text may be cut: between graphemes, and between sentences."""
+"""Boundaries at which to cut a text: between graphemes, and between sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _cluster() -> object:
 
 
 def boundary_at_or_before(text: str, position: int) -> int:
-    """The last place at or before `position` that lies between two graphemes."""
+    """The last boundary between two graphemes at or before `position`."""
     if position <= 0 or position >= len(text):
         return max(0, min(position, len(text)))
     if _surely_between(text[position - 1], text[position]):
@@ -47,7 +47,7 @@ def boundary_at_or_before(text: str, position: int) -> int:
 
 
 def boundary_at_or_after(text: str, position: int) -> int:
-    """The first place at or after `position` that lies between two graphemes."""
+    """The first boundary between two graphemes at or after `position`."""
     before = boundary_at_or_before(text, position)
     if before >= position:
         return before
@@ -55,7 +55,7 @@ def boundary_at_or_after(text: str, position: int) -> int:
 
 
 def next_boundary(text: str, position: int) -> int:
-    """The end of the grapheme that begins at `position`."""
+    """The end of the grapheme starting at `position`."""
     return next(_ends(text, position), len(text))
 
 
@@ -65,7 +65,7 @@ def _ends(text: str, start: int) -> Iterator[int]:
 
 
 def _surely_between(before: str, after: str) -> bool:
-    """Whether a boundary certainly lies here; False where only the full rules can tell."""
+    """True if a boundary certainly lies here; False if only the full Unicode rules can tell."""
     if before.isascii() and after.isascii():
         return before != "\r" or after != "\n"
     if before in _PREPENDING or _is_delicate(before) or _is_delicate(after):
@@ -80,7 +80,7 @@ def _is_flag_half(char: str) -> bool:
 
 
 def _is_delicate(char: str) -> bool:
-    """Skin tones and Hangul letters, which join by rules of their own."""
+    """True for skin tones and Hangul letters, with special joining rules."""
     return (
         "\U0001f3fb" <= char <= "\U0001f3ff"
         or "\u1100" <= char <= "\u11ff"
@@ -91,20 +91,24 @@ def _is_delicate(char: str) -> bool:
 
 
 _END: Final = re.compile(r"(?<=[.!?…])[\"')\]”’»]*\s+(?=\S)|(?<=[。！？])|\n+")
-_LONGEST: Final = 600
+_MAX_SENTENCE_CHARS: Final = 600
 """What has no end for this long is cut at a space."""
 
 
 def sentences(text: str) -> list[str]:
-    """The text taken apart; `"".join` gives it back."""
+    """The sentences of a text; `"".join` restores the text."""
     borders = [0, *(end.end() for end in _END.finditer(text)), len(text)]
     return [part for start, end in pairwise(borders) for part in _shortened(text[start:end])]
 
 
 def _shortened(sentence: str) -> list[str]:
     parts: list[str] = []
-    while len(sentence) > _LONGEST:
-        at = sentence.rfind(" ", _LONGEST // 2, _LONGEST) + 1 or boundary_at_or_before(sentence, _LONGEST) or _LONGEST
+    while len(sentence) > _MAX_SENTENCE_CHARS:
+        at = (
+            sentence.rfind(" ", _MAX_SENTENCE_CHARS // 2, _MAX_SENTENCE_CHARS) + 1
+            or boundary_at_or_before(sentence, _MAX_SENTENCE_CHARS)
+            or _MAX_SENTENCE_CHARS
+        )
         parts.append(sentence[:at])
         sentence = sentence[at:]
     return [*parts, sentence] if sentence else parts

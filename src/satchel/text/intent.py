@@ -1,4 +1,4 @@
-"""What a question is about, as far as its words tell: tasks and their state, and whether it points at something."""
+"""Intent of a question, recognized by words: tasks and their state, references to the screen or to earlier turns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COMMANDS: Final = frozenset(
 
 
 class Intent(NamedTuple):
-    """What is asked about."""
+    """The recognized intent of a question."""
 
     tasks: bool = False
     overdue: bool = False
@@ -54,12 +54,12 @@ class Intent(NamedTuple):
 
     @property
     def dated_tasks(self) -> bool:
-        """Whether it asks for things by when they are due."""
+        """True if the question asks for tasks by due date."""
         return self.overdue or self.due
 
 
 def intent_of(query: str) -> Intent:
-    """What a question is about."""
+    """The intent of a question."""
     overdue = bool(_OVERDUE.search(query)) and bool(_TASKS.search(query) or _UNFINISHED.search(query))
     return Intent(
         tasks=bool(_TASKS.search(query)),
@@ -73,5 +73,5 @@ def intent_of(query: str) -> Intent:
 
 
 def subject_words(query: str, stop_words: Collection[str]) -> list[str]:
-    """The words that say what a question is about, without what is to be done with it."""
+    """The words for the subject of a question, without stop words and command words."""
     return [word for word in _WORD.findall(query.lower()) if word not in stop_words and word not in _COMMANDS]

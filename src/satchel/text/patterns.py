@@ -1,4 +1,4 @@
-"""Glob patterns as git reads them within a name, and which paths a list of them lets through.
+"""Glob patterns by git's rules within a name, and matching of paths against a list of patterns.
 
 A pattern without a slash matches the file's name; one with a slash matches the whole path, where `*` stays
 within a folder and `**` crosses folders; a pattern that ends in a slash matches everything below a folder; a
@@ -32,7 +32,7 @@ _NAMED_CLASS: Final = re.compile(r"\[:([^\]]*):\]")
 
 
 def matches(path: str, patterns: Sequence[str]) -> bool:
-    """Whether the path is let through: by the last pattern that matches it, or by there being only `!` ones."""
+    """True if the last matching pattern includes the path, or if no pattern matches and all patterns start with `!`."""
     allowed = all(pattern.startswith("!") for pattern in patterns)
     for pattern in patterns:
         if _matches_one(path, pattern.removeprefix("!")):
@@ -52,7 +52,7 @@ def _matches_one(path: str, pattern: str) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _segments_of(pattern: str) -> tuple[str, ...]:
-    """The pattern's segments; `**` after `**` says nothing new."""
+    """The pattern's segments, without repeated `**`."""
     parts = pattern.split("/")
     return tuple(part for part, before in zip(parts, ["", *parts], strict=False) if not (part == before == "**"))
 
@@ -76,7 +76,7 @@ def _match_segments(segments: Sequence[str], globs: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _segment(glob: str) -> re.Pattern[str]:
-    """The expression of a segment; a bracket or a backslash that git refuses stands for itself."""
+    """The expression of a segment; a bracket or a backslash refused by git stands for itself."""
     try:
         return re.compile(segment_expression(glob), re.DOTALL)
     except (ValueError, re.error):
@@ -84,7 +84,7 @@ def _segment(glob: str) -> re.Pattern[str]:
 
 
 def segment_expression(glob: str) -> str:
-    """A regular expression for one name; raises ValueError for what git refuses.
+    """A regular expression for a file name; raises ValueError for patterns refused by git.
 
     Each star but the last stops at the first place where what follows it fits, so that matching is linear.
     """
@@ -96,7 +96,7 @@ def segment_expression(glob: str) -> str:
 
 
 def split_glob(glob: str, at: str) -> list[str]:
-    """The parts between slashes or runs of stars; one in brackets or behind a backslash is none."""
+    """The parts between slashes or runs of stars; a separator in brackets or behind a backslash does not count."""
     parts: list[list[str]] = [[]]
     before = ""
     for sign in _signs(glob):
@@ -109,7 +109,7 @@ def split_glob(glob: str, at: str) -> list[str]:
 
 
 def _signs(glob: str) -> Iterator[str]:
-    """The characters of a glob, each with the backslash before it; a bracket expression is one of them."""
+    """The characters of a glob, each with the backslash before; a bracket expression counts as a character."""
     i = 0
     while i < len(glob):
         bracket = _bracketed(glob, i) if glob[i] == "[" else None
@@ -119,7 +119,7 @@ def _signs(glob: str) -> Iterator[str]:
 
 
 def _expression(sign: str) -> str:
-    """An expression for a sign that is no star."""
+    """A regular expression for a glob character except `*`."""
     if sign == "\\":
         # A lone backslash at the end matches nothing, as in git.
         raise ValueError("ends in a backslash")
@@ -134,7 +134,7 @@ def _expression(sign: str) -> str:
 
 
 def _bracketed(glob: str, start: int) -> tuple[str, int] | None:
-    """The bracket expression that opens at `start`, and the place behind it; None where it is not closed.
+    """The regular expression for the bracket expression at `start`, and the end position; None without closing bracket.
 
     It never matches a slash. A range that runs backwards adds nothing, and what follows its hyphen is no class.
     """
@@ -164,7 +164,7 @@ def _bracketed(glob: str, start: int) -> tuple[str, int] | None:
 
 
 def _member(glob: str, i: int) -> tuple[str, int]:
-    """The character at `i` of a bracket expression, behind its backslash if it has one, and the place after it."""
+    """The character at `i` of a bracket expression, without an escaping backslash, and the next position."""
     if glob[i] == "\\":
         i += 1
     return glob[i : i + 1], i + 1

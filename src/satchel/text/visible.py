@@ -1,4 +1,4 @@
-"""Text for people: hidden characters made visible, lone surrogates replaced, numbers with their nouns."""
+"""Text for people: hidden characters made visible, lone surrogates replaced, numbers with nouns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with `?` for each lone surrogate, which tokenizers, readers of JSON and databases refuse."""
+    """The text with `?` for each lone surrogate, because tokenizers, JSON parsers and databases refuse surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """`1 file`, `1,200 files`, `2 entries`."""
+    """A number with a noun: `1 file`, `1,200 files`, `2 entries`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
@@ -44,14 +44,14 @@ _DELETE_PICTURE: Final = "␡"
 
 
 class Visible(NamedTuple):
-    """Text that hides nothing, and how many characters had to be made visible for that."""
+    """Text without hidden characters, and the number of characters made visible."""
 
     text: str
     changes: int
 
 
 def show_lone_bytes(text: str) -> Visible:
-    """The text with bytes that were not UTF-8 shown, and all else as it is: JSON can hold it then."""
+    """The text with bytes outside UTF-8 made visible and everything else unchanged, fit for JSON."""
     return Visible(text, 0) if text.isascii() else Visible(*_ALONE.subn(lambda lone: make_visible(lone[0]).text, text))
 
 
@@ -75,13 +75,13 @@ def make_visible(text: str) -> Visible:
 
 
 def make_visible_lines(text: str) -> Visible:
-    """The same for lines of a file: where they were cut out between `\\r` and `\\n`, that `\\r` is no character."""
+    """`make_visible` for lines cut from a file: a trailing `\\r`, separated from `\\n` by the cut, is dropped."""
     return make_visible(text.removesuffix("\r"))
 
 
 @lru_cache(maxsize=4096)
 def make_visible_line(text: str) -> Visible:
-    """The same for something that must stay on one line: a path, a name, a type."""
+    """`make_visible` for text on a single line: a path, a name, a type."""
     visible, count = make_visible(text)
     line = visible.replace("\n", "␊").replace("\t", "␉")
     return Visible(line, count + visible.count("\n") + visible.count("\t"))
@@ -99,7 +99,7 @@ def _picture(char: str) -> str:
 
 
 def _belongs(text: str, at: int) -> bool:
-    """Whether the joiner, variation selector or tag at `at` does its ordinary work there."""
+    """True if the joiner, variation selector or tag at `at` has an ordinary function there."""
     mark = text[at]
     before = text[at - 1] if at else ""
     if not before:
@@ -123,7 +123,7 @@ def _belongs(text: str, at: int) -> bool:
 
 
 def _joins(char: str) -> bool:
-    """Whether joiners have a meaning beside this character: emoji, and scripts that join letters."""
+    """True if joiners have a meaning beside this character: emoji, and scripts with joined letters."""
     if ord(char) < 0x0600:
         return False
     return unicodedata.category(char) in ("Lo", "Lm", "Mn", "Mc", "So", "Sk", "Sm")

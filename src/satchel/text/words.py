@@ -1,4 +1,4 @@
-"""The words of code and prose, the terms by which a text is found, and the units that repeat what another text says."""
+"""Words of code and prose, search terms, and units for detecting repeated text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Final
 
 IDENTIFIER = re.compile(r"\w+")
 _ASCII_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_LONGEST_WORD = 64
+_MAX_WORD_CHARS = 64
 """A run longer than this is data (a hash, base64, a table of digits), not a word anyone would ask for."""
 
 
 def words(text: str) -> list[str]:
-    """Every word of the text, in order; an identifier gives its parts.
+    """Every word of the text, in order; an identifier is split into parts.
 
     >>> words("def parseHTTPHeader(raw_bytes): ...")
     ['def', 'parse', 'http', 'header', 'raw', 'bytes']
@@ -25,13 +25,13 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 17)
 def parts_of(identifier: str) -> tuple[str, ...]:
-    """The words that an identifier is made of.
+    """The words in an identifier.
 
     >>> parts_of("getUserByID2")
     ('get', 'user', 'by', 'id', '2')
     """
     parts = _ASCII_PARTS.findall(identifier) if identifier.isascii() else _parts_of_unicode(identifier)
-    return tuple(part.lower() for part in parts if len(part) <= _LONGEST_WORD)
+    return tuple(part.lower() for part in parts if len(part) <= _MAX_WORD_CHARS)
 
 
 def _parts_of_unicode(identifier: str) -> Iterator[str]:
@@ -68,13 +68,13 @@ def _stemmer() -> Any:
 
 @lru_cache(maxsize=1 << 17)
 def stem(word: str) -> str:
-    """The stem of an English word; other words stay as they are."""
+    """The stem of an English word; non-ASCII and short words stay unchanged."""
     return str(_stemmer().stemWord(word)) if word.isascii() and len(word) > 3 else word
 
 
 @lru_cache(maxsize=1 << 17)
 def terms_of(identifier: str) -> tuple[str, ...]:
-    """The stems of an identifier's parts; one of several parts also stands for itself.
+    """The stems of an identifier's parts; an identifier of several parts also yields all parts joined.
 
     >>> terms_of("parsedHeaders")
     ('pars', 'header', 'parsedheaders')
@@ -98,7 +98,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 
 
 def units(text: str) -> set[str]:
-    """The distinct lines of a text, paragraphs taken apart into sentences."""
+    """The distinct lines of a text, with paragraphs split into sentences."""
     lines = text.split("\n")
     if max(map(len, lines)) > _PARAGRAPH_CHARS:
         lines = [part for line in lines for part in _SENTENCE_END.split(line)]
@@ -110,7 +110,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def distinct_words(text: str) -> set[str]:
-    """The distinct words in lower case, identifiers taken apart: `parseHTTPReply` has parse, http, reply."""
+    """The distinct words in lower case, with identifiers split: `parseHTTPReply` has parse, http, reply."""
     words_in_text: set[str] = set()
     for word in set(_WORD.findall(text)):
         words_in_text.add(word.lower())

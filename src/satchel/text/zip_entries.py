@@ -1,4 +1,4 @@
-"""What archives that anybody may have made can do, wherever one is opened."""
+"""Detection of zip bombs, and errors of broken archives."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import zlib
 from typing import Final
 
 # Text shrinks to a tenth, tables to a fiftieth; what shrinks to a thousandth was made to.
-_MOST_RATIO: Final = 500
-_RATIO_COUNTS_FROM_BYTES: Final = 1_000_000
+_MAX_COMPRESSION_RATIO: Final = 500
+_MIN_CHECKED_BYTES: Final = 1_000_000  # smaller entries do no harm at any ratio
 
 # zipfile itself raises NotImplementedError for ways of packing that it does not know.
 _BROKEN_PACKING: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError)
@@ -19,5 +19,7 @@ BROKEN_ZIP: Final = (*_BROKEN_PACKING, EOFError, OSError, RuntimeError, ValueErr
 
 
 def grows_too_much(entry: zipfile.ZipInfo) -> bool:
-    """Whether an entry unpacks to so much more than it takes that it was made to do harm."""
-    return entry.file_size > _RATIO_COUNTS_FROM_BYTES and entry.file_size > _MOST_RATIO * max(entry.compress_size, 1)
+    """True if the compression ratio of an entry marks a zip bomb."""
+    return entry.file_size > _MIN_CHECKED_BYTES and entry.file_size > _MAX_COMPRESSION_RATIO * max(
+        entry.compress_size, 1
+    )

@@ -1,4 +1,4 @@
-"""What every way of counting can do: count, compare with a limit, and cut text to a limit."""
+"""Token counters: count, compare with a limit, and cut text to a limit."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ _STRETCH_GRAPHEMES = 12
 
 
 class TokenCounter(Protocol):
-    """Counts tokens in one particular way."""
+    """Counts tokens by a particular method."""
 
     @property
     def name(self) -> str:
-        """What this way of counting is called."""
+        """Name of the counting method."""
 
     @property
     def exact(self) -> bool:
-        """Whether the counts are those of the model's own tokenizer."""
+        """True if the counts come from the model's own tokenizer."""
 
     def count(self, text: str) -> int:
-        """How many tokens the text has."""
+        """Number of tokens in the text."""
 
     def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:
-        """How many tokens the parts have when written one after the other.
+        """Number of tokens in the concatenated parts.
 
         `known` is the counter's notebook for one build: what it has counted, it need not count again.
         """
 
     def fits(self, text: str, limit: int) -> bool:
-        """Whether the text has at most `limit` tokens; stops as soon as that is known."""
+        """True if the text has at most `limit` tokens; stops counting once the answer is known."""
 
     def prefix(self, text: str, limit: int) -> str:
-        """A longest beginning of the text within `limit` tokens that splits no grapheme."""
+        """A longest prefix of the text within `limit` tokens, cut between graphemes."""
 
     def suffix(self, text: str, limit: int) -> str:
-        """A longest end of the text within `limit` tokens that splits no grapheme."""
+        """A longest suffix of the text within `limit` tokens, cut between graphemes."""
 
 
 class CountingByCalls(ABC):
-    """Everything else a counter can do, for one that can only count."""
+    """The remaining methods of a token counter, implemented by calls of `count`."""
 
     max_chars_per_token: int | None = None
     """A bound on the characters that one token covers, where there is one."""
 
     @abstractmethod
     def count(self, text: str) -> int:
-        """How many tokens the text has."""
+        """Number of tokens in the text."""
 
     def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:  # noqa: ARG002 - nothing adds up
-        """How many tokens the parts have when written one after the other."""
+        """Number of tokens in the concatenated parts."""
         return self.count("".join(parts))
 
     def fits(self, text: str, limit: int) -> bool:
-        """Whether the text has at most `limit` tokens."""
+        """True if the text has at most `limit` tokens."""
         if self.max_chars_per_token is not None and len(text) > limit * self.max_chars_per_token:
             return False
         return self.count(text) <= limit
 
     def prefix(self, text: str, limit: int) -> str:
-        """A longest beginning of the text within `limit` tokens that splits no grapheme."""
+        """A longest prefix of the text within `limit` tokens, cut between graphemes."""
         if limit <= 0:
             return text if self.fits(text, limit) else ""  # white space may count for nothing
         text = text[: self._reach(text, limit)]
@@ -74,7 +74,7 @@ class CountingByCalls(ABC):
         return text[: self._settle_end(text, cut, limit)]
 
     def suffix(self, text: str, limit: int) -> str:
-        """A longest end of the text within `limit` tokens that splits no grapheme."""
+        """A longest suffix of the text within `limit` tokens, cut between graphemes."""
         if limit <= 0:
             return text if self.fits(text, limit) else ""
         text = text[len(text) - self._reach(text, limit) :]
@@ -87,7 +87,7 @@ class CountingByCalls(ABC):
         return text[start:]
 
     def _settle_end(self, text: str, cut: int, limit: int) -> int:
-        """The cut moved to a grapheme border: back until it fits, then on while a longer text still fits."""
+        """The cut moved to a grapheme boundary: back until the text fits, then on while a longer text still fits."""
         cut = boundary_at_or_before(text, cut)
         while cut > 0 and self.count(text[:cut]) > limit:
             cut = boundary_at_or_before(text, cut - 1)
@@ -101,14 +101,14 @@ class CountingByCalls(ABC):
         return best
 
     def _reach(self, text: str, limit: int) -> int:
-        """How many characters at most `limit` tokens can cover, with room for the grapheme at the edge."""
+        """Maximum number of characters in `limit` tokens, plus room for the grapheme at the edge."""
         if self.max_chars_per_token is None:
             return len(text)
         return min(len(text), max(limit, 0) * self.max_chars_per_token + 64)
 
 
 def _bisect(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """The largest number that fits, for a property that (almost) only gets harder; 0 if none does."""
+    """The largest fitting number, by binary search on an (almost) monotonic property; 0 if no number fits."""
     while low < high:
         middle = (low + high + 1) // 2
         if fits(middle):

@@ -38,7 +38,7 @@ _DISPUTED: Final = re.compile(
 )
 _UNKNOWN_OF_THREE_BYTES: Final = "\ufdd0"
 _UNKNOWN_OF_FOUR_BYTES: Final = "\U0003ffff"
-_MERGES_LOST: Final = 2
+_LOST_MERGE_TOKENS: Final = 2  # for each stand-in: its first and its last byte may merge with neighbours
 
 
 # Their first bytes, by the very first. Looking for one byte is sixty times faster than looking for two or three, and
@@ -62,7 +62,7 @@ def _stand_in(disputed: re.Match[str]) -> str:
 
 
 def _as_counted(text: str) -> tuple[str, int]:
-    """The text that toktok is given in place of this one, and the tokens to add to its count.
+    """The text to pass to toktok in place of `text`, and the tokens to add to toktok's count.
 
     Each character is replaced without a look at its neighbours, so counts still add up at a certain border.
     """
@@ -74,11 +74,11 @@ def _as_counted(text: str) -> tuple[str, int]:
     if not _may_be_disputed(data):
         return text, 0
     text, disputed = _DISPUTED.subn(_stand_in, text)
-    return text, disputed * _MERGES_LOST
+    return text, disputed * _LOST_MERGE_TOKENS
 
 
 def _is_counted_by_toktok_alone(text: str) -> bool:
-    """True if the count of the text is toktok's own, so that toktok can also cut it to a number of tokens."""
+    """True if toktok alone gives the exact count; toktok can then also truncate the text."""
     return text.isascii() or (_as_counted(text) == (text, 0) and _LONG_S not in text)
 
 
@@ -89,7 +89,7 @@ _LINE_START: Final = re.compile(r"[^\S\r\n]*[^\s/]")
 
 
 def adds_up(before: str, after: str) -> bool:
-    """Whether the counts of the two texts add up to the count of both joined."""
+    """True if the counts of the two texts add up to the count of both joined."""
     if not before or not after:
         return True
     # Most parts begin with a heading, a fence, a tag or a letter, which needs no pattern to see.
@@ -118,13 +118,13 @@ def lines_that_add_up(text: str) -> list[str]:
 
 
 class CountsAndCuts(Protocol):
-    """What is needed of a tokenizer."""
+    """The required methods of a tokenizer."""
 
     def count(self, text: str) -> int:
-        """How many tokens the text has."""
+        """Number of tokens in the text."""
 
     def truncate(self, text: str, limit: int) -> tuple[str, int]:
-        """The longest beginning of at most `limit` tokens, and how many tokens the whole has."""
+        """The longest prefix of at most `limit` tokens, and the token count of the whole text."""
 
 
 def _loaded(encoding: str) -> CountsAndCuts:
@@ -136,7 +136,7 @@ def _loaded(encoding: str) -> CountsAndCuts:
 
 
 class OpenAICounter(CountingByCalls):
-    """Counts as the models of one OpenAI encoding do."""
+    """Counts tokens with an OpenAI encoding."""
 
     exact = True
     max_chars_per_token = _MAX_BYTES_PER_TOKEN
@@ -146,7 +146,7 @@ class OpenAICounter(CountingByCalls):
         self._encoding = served_by or _loaded(encoding)
 
     def count(self, text: str) -> int:
-        """How many tokens the text has; a lone surrogate counts as the mark that would be shown for it."""
+        """Number of tokens in the text; a lone surrogate counts as the visible mark in its place."""
         if text.isascii():
             return int(self._encoding.count(text))
         text, surcharge = _as_counted(text)
@@ -164,17 +164,17 @@ class OpenAICounter(CountingByCalls):
                 continue
             if run:
                 count = known.get(run)
-                total += count if count is not None else self._note(run, known)
+                total += count if count is not None else self._count_and_remember(run, known)
             run = part
         count = known.get(run)
-        return total + (count if count is not None else self._note(run, known))
+        return total + (count if count is not None else self._count_and_remember(run, known))
 
-    def _note(self, text: str, known: dict[str, int]) -> int:
+    def _count_and_remember(self, text: str, known: dict[str, int]) -> int:
         known[text] = count = self.count(text)
         return count
 
     def fits(self, text: str, limit: int) -> bool:
-        """Whether the text has at most `limit` tokens; counts no further than needed."""
+        """True if the text has at most `limit` tokens; stops counting beyond the limit."""
         if limit < 0 or len(text) > limit * _MAX_BYTES_PER_TOKEN:
             return False
         used = start = 0
@@ -187,7 +187,7 @@ class OpenAICounter(CountingByCalls):
         return True
 
     def prefix(self, text: str, limit: int) -> str:
-        """A longest beginning of the text within `limit` tokens that splits no grapheme."""
+        """A longest prefix of the text within `limit` tokens, cut between graphemes."""
         if limit <= 0:
             return ""
         window = text[: self._reach(text, limit)]
@@ -213,7 +213,7 @@ class OpenAICounter(CountingByCalls):
         return total
 
     def suffix(self, text: str, limit: int) -> str:
-        """A longest end of the text within `limit` tokens that splits no grapheme."""
+        """A longest suffix of the text within `limit` tokens, cut between graphemes."""
         start = len(text)
         # Whole lines from the end as long as they fit, so that the search works on one line, not on the text.
         tail = 0
@@ -234,7 +234,7 @@ class OpenAICounter(CountingByCalls):
 
 @cache
 def _words_pattern(encoding: str) -> Any:
-    """How the encoding cuts text into words, for the rare line on which toktok does it differently."""
+    """The encoding's pattern for splitting text into words, for the rare lines split differently by toktok."""
     import regex
 
     words = tomllib.loads(resources.files("satchel.tokens").joinpath("openai_words.toml").read_text("utf-8"))

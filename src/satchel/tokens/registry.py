@@ -1,4 +1,4 @@
-"""Which counter counts for which model or method.
+"""Registry of token counters by model, encoding and estimation method.
 
 A name is an encoding (`o200k_base`), a model (`gpt-5-mini`, `llama-3.1-70b`), or the path of a tokenizer.json.
 Where a maker publishes no tokenizer, the count is another tokenizer's plus the margin declared in `models.toml`: a
@@ -29,14 +29,14 @@ from satchel.tokens.openai import ENCODINGS, OpenAICounter
 
 @dataclass(eq=False)
 class FamilyCounter(CountingByCalls):
-    """Counts with a loaded tokenizer, special tokens as the ordinary text they are in a context."""
+    """Counts with a loaded tokenizer; special tokens count as the ordinary text they are in a context."""
 
     name: str
     tokenizer: Any
     exact = True
 
     def count(self, text: str) -> int:
-        """How many tokens the text has; a lone surrogate counts as the mark that would be shown for it."""
+        """Number of tokens in the text; a lone surrogate counts as the visible mark in its place."""
         try:
             return len(self.tokenizer.encode_ordinary(text))
         except UnicodeEncodeError:
@@ -44,7 +44,7 @@ class FamilyCounter(CountingByCalls):
 
 
 def bundled(name: str, vocabulary: str) -> FamilyCounter:
-    """The counter for a vocabulary that comes with splintr."""
+    """The counter for a vocabulary bundled with splintr."""
     return FamilyCounter(name, _splintr(name).Tokenizer.from_pretrained(vocabulary))
 
 
@@ -79,23 +79,23 @@ class MarginCounter:
     exact = False
 
     def count(self, text: str) -> int:
-        """The stand-in's count with the margin on top."""
+        """The inner counter's count plus the margin, rounded up."""
         return self._with_margin(self.inner.count(text))
 
     def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:
-        """The same for the parts joined."""
+        """The count of the parts joined, plus the margin."""
         return self._with_margin(self.inner.count_joined(parts, known))
 
     def fits(self, text: str, limit: int) -> bool:
-        """Whether the text has at most `limit` tokens with the margin."""
+        """True if the text has at most `limit` tokens, margin included."""
         return limit >= 0 and self.inner.fits(text, self._without_margin(limit))
 
     def prefix(self, text: str, limit: int) -> str:
-        """A longest beginning within `limit` tokens with the margin."""
+        """A longest prefix within `limit` tokens, margin included."""
         return self.inner.prefix(text, self._without_margin(limit))
 
     def suffix(self, text: str, limit: int) -> str:
-        """A longest end within `limit` tokens with the margin."""
+        """A longest suffix within `limit` tokens, margin included."""
         return self.inner.suffix(text, self._without_margin(limit))
 
     def _with_margin(self, count: int) -> int:
@@ -107,7 +107,7 @@ class MarginCounter:
 
 @dataclass(frozen=True, slots=True)
 class Tokenization:
-    """How a model's tokens are counted: by which vocabulary, and with what margin."""
+    """The vocabulary and margin for counting a model's tokens."""
 
     vocabulary: str
     margin_percent: int = 0
@@ -115,7 +115,7 @@ class Tokenization:
 
     @property
     def exact(self) -> bool:
-        """Whether the count is the model's own."""
+        """True if the count is the model's own."""
         return self.margin_percent == 0
 
 
@@ -140,21 +140,21 @@ def counter_for(name: str) -> TokenCounter:
 
 
 def describe_tokenizer(name: str) -> Tokenization:
-    """By which vocabulary and with what margin a model's tokens are counted."""
+    """The vocabulary and margin for counting the tokens of a model, encoding or tokenizer.json."""
     models = known_models()
     vocabularies = {tokenization.vocabulary for tokenization in models.values()}
     if name in vocabularies or name in ENCODINGS or name.endswith(".json"):
         return Tokenization(name)
     folded = _BEFORE_THE_NAME.sub("", name.lower())
-    fitting = [prefix for prefix in models if _names(prefix, folded)]
+    fitting = [prefix for prefix in models if _is_in_family(prefix, folded)]
     if not fitting or folded.startswith(_OTHER_VOCABULARIES):
         near = get_close_matches(folded, [*ENCODINGS, *models], n=2, cutoff=0.5)
         raise UnknownTokenizer(name, near)
     return models[max(fitting, key=len)]
 
 
-def _names(prefix: str, model: str) -> bool:
-    """Whether the model is of this family: `o1-mini` is an `o1`, `o1000` is not."""
+def _is_in_family(prefix: str, model: str) -> bool:
+    """True if the model belongs to the family: `o1-mini` is an `o1`, `o1000` is not."""
     rest = model.removeprefix(prefix)
     return model.startswith(prefix) and (not rest or not rest[0].isalnum() or not prefix[-1].isdigit())
 
@@ -173,15 +173,15 @@ def _counter_named(name: str) -> TokenCounter:
 
 @cache
 def known_models() -> dict[str, Tokenization]:
-    """How the tokens of every model family in `models.toml` are counted."""
+    """Tokenization of every model family in `models.toml`."""
     table = tomllib.loads(resources.files("satchel.tokens").joinpath("models.toml").read_text("utf-8"))
     return {model: Tokenization(**row) for row in table["tokenization"] for model in row.pop("models")}
 
 
-CHARS_PER_TOKEN: Final = 4.0
-WORDS_PER_TOKEN: Final = 0.75
-SPECIAL_CHARS_PER_TOKEN: Final = 3
-LONG_WORD_CHARS: Final = 10
+CHARS_PER_TOKEN: Final = 4.0  # required by the specification (S1.tokens.constants)
+WORDS_PER_TOKEN: Final = 0.75  # required by the specification (S1.tokens.constants)
+SPECIAL_CHARS_PER_TOKEN: Final = 3  # required by the specification (S1.tokens.special-characters)
+LONG_WORD_CHARS: Final = 10  # required by the specification (S1.tokens.long-words)
 
 _LETTER_OR_DIGIT: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd"})
 _ASCII_ORDINARY: Final = bytes(c for c in range(128) if chr(c).isalnum() or c in b"\t\n\x0b\x0c\r ")
@@ -191,12 +191,12 @@ _WHITE_SPACE: Final = re.compile(rf"[^\S{_NO_SPACES}]+")
 
 
 def character_based(text: str) -> int:
-    """A token for every four characters, and one more for every three that are neither letter, digit nor space."""
+    """Token estimate: a token per four characters, plus a token per three that are neither letter, digit nor space."""
     return math.ceil(len(text) / CHARS_PER_TOKEN) + special_characters(text) // SPECIAL_CHARS_PER_TOKEN
 
 
 def word_based(text: str) -> int:
-    """A token for every 0.75 words; a word over ten characters counts twice, one in mixed case once more."""
+    """Token estimate: a token per 0.75 words; a word over ten characters counts twice, mixed case counts once more."""
     count = 0
     for word in _WHITE_SPACE.split(text):
         if word:
@@ -205,14 +205,14 @@ def word_based(text: str) -> int:
 
 
 def special_characters(text: str) -> int:
-    """How many characters are neither letter, digit nor white space."""
+    """Number of characters except letters, digits and white space."""
     if text.isascii():
         return len(text.encode("ascii").translate(None, _ASCII_ORDINARY))
     return sum(times for char, times in Counter(text).items() if _is_special(char))
 
 
 def has_mixed_case(word: str) -> bool:
-    """Whether the word has both an upper-case and a lower-case letter."""
+    """True if the word has both an upper-case and a lower-case letter."""
     return not (word.islower() or word.isupper()) and any(map(str.isupper, word)) and any(map(str.islower, word))
 
 
@@ -222,7 +222,7 @@ def _is_special(char: str) -> bool:
 
 @dataclass(eq=False)
 class FormulaCounter(CountingByCalls):
-    """Counts by a formula."""
+    """Estimates tokens by a formula."""
 
     name: str
     formula: Callable[[str], int]
@@ -230,7 +230,7 @@ class FormulaCounter(CountingByCalls):
     exact = False
 
     def count(self, text: str) -> int:
-        """The estimate."""
+        """The estimated number of tokens."""
         return self.formula(text)
 
 
@@ -241,7 +241,7 @@ DEFAULT_TOKENIZER = "o200k_base"
 
 
 def counter_for_method(method: TokenEstimationMethod, tokenizer: str | None = None) -> TokenCounter:
-    """The counter for a method; `tokenizer` says which one when the method is to count exactly."""
+    """The counter for a method; `tokenizer` names the tokenizer for the exact method."""
     if method is TokenEstimationMethod.CHARACTER_BASED:
         return _CHARACTERS
     if method is TokenEstimationMethod.WORD_BASED:
@@ -254,7 +254,7 @@ def estimate_tokens(
     method: TokenEstimationMethod = TokenEstimationMethod.CHARACTER_BASED,
     tokenizer: str | None = None,
 ) -> int:
-    """How many tokens the text has, counted by the given method, or by the tokenizer of the given name."""
+    """Number of tokens in the text, by the given method or the named tokenizer."""
     if tokenizer is not None and method == TokenEstimationMethod.WORD_BASED:
         raise InvalidOption("tokenizer", tokenizer, "cannot be used while the method is word_based")
     if tokenizer is not None:

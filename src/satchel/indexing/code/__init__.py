@@ -1,1 +1,1 @@
-"""Reading code: source text in; blocks, pieces and the names they refer to out."""
+"""Read code: from source text to blocks, pieces and references between names."""

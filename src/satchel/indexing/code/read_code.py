@@ -30,7 +30,7 @@ GRAMMARS: Final = tuple(
 _MODULES: Final = {"csharp": "c_sharp", "tsx": "typescript"}
 _FUNCTIONS: Final = {"php": "language_php", "tsx": "language_tsx", "typescript": "language_typescript"}
 
-_LOOKED_AT_CHARS: Final = 100_000
+_HEADER_SEARCH_CHARS: Final = 100_000  # C++ shows early in a header; bounds the search in large generated headers
 REFERENCES_MARK: Final = "\n;; references\n"
 _CPP_HEADER: Final = re.compile(
     r"^[ \t]*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|public:|private:)|::", re.MULTILINE
@@ -39,7 +39,7 @@ _CPP_HEADER: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A parser and the two queries that find definitions and references in what it reads."""
+    """A tree-sitter parser with the queries for definitions and references."""
 
     name: str
     parser: Parser
@@ -48,18 +48,18 @@ class Grammar:
 
 
 def grammar_name(path: str, text: str) -> str | None:
-    """The grammar that reads this file, or None: then it is read by lines."""
+    """The grammar for a file, or None for a file to be read by lines."""
     language = detect_language(path)
     if language == "typescript" and path.lower().endswith(".tsx"):
         return "tsx"
-    if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text, 0, _LOOKED_AT_CHARS):
+    if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text, 0, _HEADER_SEARCH_CHARS):
         return "cpp"
     return language if language in GRAMMARS else None
 
 
 @cache
 def load_grammar(name: str) -> Grammar:
-    """The grammar of that name."""
+    """The grammar with the given name."""
     from tree_sitter import Language, Parser, Query
 
     module = import_module(f"tree_sitter_{_MODULES.get(name, name)}")
@@ -69,12 +69,14 @@ def load_grammar(name: str) -> Grammar:
     return Grammar(name, Parser(language), Query(language, definitions), Query(language, references))
 
 
-_MATCH_LIMIT: Final = 4096
-_MAX_NAME_CHARS: Final = 200
-_MAX_QUALIFIED_CHARS: Final = 300
-_MAX_SIGNATURE_CHARS: Final = 240
-_MAX_DOC_CHARS: Final = 160
-_MAX_BORDER_DEPTH: Final = 24
+# Per query: bounds memory on hostile nesting; tree-sitter drops the earliest matches beyond.
+_MAX_OPEN_MATCHES: Final = 4096
+_MAX_NAME_CHARS: Final = 200  # longer names are minified or generated code; the rest is cut
+_MAX_QUALIFIED_CHARS: Final = 300  # of the parent's name: bounds names of functions nested in functions
+_MAX_SIGNATURE_CHARS: Final = 240  # a signature summarizes a block within the budget; longer parameter lists are cut
+_MAX_DOC_CHARS: Final = 160  # a summary of a line or two; longer sentences are cut to save budget
+# Of nested nodes; bounds the walk over hostile nesting, deeper code is cut at outer borders.
+_MAX_BORDER_LEVELS: Final = 24
 _KINDS: Final = frozenset(kind.value for kind in BlockType)
 _LINKS: Final = {
     "call": LinkKind.CALLS.value,
@@ -87,7 +89,7 @@ _DOCSTRING: Final = re.compile(r"[\s{:]*[rRuUbB]{0,2}(\"\"\"|'''|\"|')(.+?)(?:\1
 _COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$)|#\[|--|\{-|@[\w.]+(?:\([^()]*\))?\s*$)")
 _COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:\s|/|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
 _COMMENT_LINE_OF_ELIXIR: Final = re.compile(r"\s*(?:#|@(?:doc|moduledoc|spec|impl|deprecated|typedoc)\b)")
-_MAX_COMMENT_CHARS: Final = 400
+_MAX_COMMENT_LINE_CHARS: Final = 400  # of a line; no pattern should run over a line of minified code
 _COMMENT_LINES: Final = {"elixir": _COMMENT_LINE_OF_ELIXIR} | dict.fromkeys(
     ("bash", "php", "python", "ruby"), _COMMENT_LINE_WITH_HASH
 )
@@ -136,14 +138,14 @@ class _Lines:
 
     @cached_property
     def _tops(self) -> list[int]:
-        """For each row the first row of the comment that ends right above it, or the row itself."""
+        """For each row, the first row of the comment that ends right above the row, or the row itself."""
         tops = [0]
         for row in range(self.count):
             tops.append(tops[row] if self._is_comment(row) else row + 1)
         return tops
 
     def _is_comment(self, row: int) -> bool:
-        line = self._text[self._starts[row] : min(self._starts[row + 1], self._starts[row] + _MAX_COMMENT_CHARS)]
+        line = self._text[self._starts[row] : min(self._starts[row + 1], self._starts[row] + _MAX_COMMENT_LINE_CHARS)]
         if not self._comment.match(line):
             return False
         return not line.partition("*/")[2].strip()  # what follows a comment on its line is code
@@ -157,11 +159,11 @@ class _Lines:
 
 
 def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]:
-    """The definitions from the outside in; of nodes around one and the same name, the outermost."""
+    """The definitions from the outside in; of several nodes with the same name node, the outermost."""
     from tree_sitter import QueryCursor
 
     by_name: dict[int, _Definition] = {}
-    for _, captures in QueryCursor(grammar.definitions, match_limit=_MATCH_LIMIT).matches(root):
+    for _, captures in QueryCursor(grammar.definitions, match_limit=_MAX_OPEN_MATCHES).matches(root):
         kind = next((name for name in captures if name in _KINDS), None)
         if kind is None or "name" not in captures:
             continue
@@ -187,7 +189,7 @@ def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]
 
 
 def _joined(definitions: list[_Definition]) -> list[_Definition]:
-    """A signature and the equations that follow it are one definition."""
+    """The definitions, with each Haskell signature merged with the equations below."""
     joined: list[_Definition] = []
     for new in definitions:
         last = joined[-1] if joined else None
@@ -206,7 +208,7 @@ def _text(data: bytes, node: Node) -> str:
 
 
 def _last_row(node: Node, data: bytes, *, runs_on: bool) -> int:
-    """The last row that the definition says anything on; Scala's nodes run on to the next token, over its comments."""
+    """The last row with text of the definition; Scala's nodes run on to the next token, over comments."""
     while runs_on:
         inside = [child for child in node.children if "comment" not in child.type]
         if not inside:
@@ -217,7 +219,7 @@ def _last_row(node: Node, data: bytes, *, runs_on: bool) -> int:
 
 
 def _holds(outer: _Definition, inner: _Definition) -> bool:
-    """Whether one lies in the other; two names of one and the same node are neighbours."""
+    """True if `outer` contains `inner`; definitions of the same node are neighbours."""
     return inner.end <= outer.end and (outer.start, outer.end) != (inner.start, inner.end)
 
 
@@ -271,7 +273,7 @@ def _docstring(definition: _Definition, data: bytes) -> str:
 
 
 def _with_comment(row: int, floor: int, lines: _Lines) -> tuple[int, str]:
-    """The first row of the comment that stands right above, and what it says first."""
+    """The first row of the comment right above the row, and the comment's first sentence."""
     top = lines.comment_top(row, floor)
     if top > floor and lines[top - 1].strip() == '"""':
         # Elixir keeps its documentation in an attribute with a quoted text.
@@ -280,7 +282,7 @@ def _with_comment(row: int, floor: int, lines: _Lines) -> tuple[int, str]:
                 return above, _first_sentence("".join(lines[i] for i in range(above + 1, top - 1)))
     if top == row:
         return row, ""
-    comment = [_COMMENT_MARKS.sub("", lines[i][:_MAX_COMMENT_CHARS]) for i in range(top, min(row, top + 12))]
+    comment = [_COMMENT_MARKS.sub("", lines[i][:_MAX_COMMENT_LINE_CHARS]) for i in range(top, min(row, top + 12))]
     return top, _first_sentence("\n".join(comment))
 
 
@@ -296,10 +298,10 @@ def _first_sentence(text: str) -> str:
 def _mentions(
     root: Node, grammar: Grammar, data: bytes, definitions: list[_Definition], blocks: Sequence[OutlineBlock]
 ) -> tuple[Mention, ...]:
-    """What is mentioned where; `blocks` are those of the definitions that were found, in their order."""
+    """Names mentioned in each block; `blocks` correspond to `definitions` by index."""
     from tree_sitter import QueryCursor
 
-    captures = QueryCursor(grammar.references, match_limit=_MATCH_LIMIT).captures(root)
+    captures = QueryCursor(grammar.references, match_limit=_MAX_OPEN_MATCHES).captures(root)
     own = {(definition.name_at, definition.name) for definition in definitions}
     edges = [definition.start for definition in definitions]
     mentions: set[Mention] = set()
@@ -318,7 +320,7 @@ def _mentions(
 
 
 def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[int, int]:
-    """The rows where a cut is natural: before a statement of whatever is too large to stay whole."""
+    """Rows before which a cut is natural: statements of a node too large to stay whole."""
     borders: dict[int, int] = {}
     defined = {definition.first_row for definition in definitions}
     waiting = [(root, 0)]
@@ -332,6 +334,6 @@ def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[
                 level = depth * 2 + (0 if row in defined else 1)
                 borders[top] = min(level, borders.get(top, level))
             previous = row
-            if depth < _MAX_BORDER_DEPTH and lines.chars(row, last + 1) > MOST_CHARS:
+            if depth < _MAX_BORDER_LEVELS and lines.chars(row, last + 1) > MOST_CHARS:
                 waiting.append((child, depth + 1))
     return borders

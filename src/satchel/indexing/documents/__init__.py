@@ -1,1 +1,1 @@
-"""Documents that anybody may have made, read into pages of Markdown by child processes that can do no harm."""
+"""Read untrusted documents into pages of Markdown in confined child processes."""

@@ -1,4 +1,4 @@
-"""Office files, web pages and e-books, by Xberg: bytes in, Markdown out, no network and no recognizing."""
+"""Office files, web pages and e-books, by Xberg: bytes in, Markdown out, no network and no OCR."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from satchel.indexing.documents.zips import (
 from satchel.models.document import Document, Page
 from satchel.models.files import DOCUMENT_KINDS, PageUnit
 
-_MOST_STYLE_BYTES: Final = 20_000_000
-_MOST_HEAD_BYTES: Final = 2_000_000
-_MOST_HEAD_PARAGRAPHS: Final = 200
-_DEEPEST: Final = 6
-_AT_ONCE: Final = 1 << 16
+_MAX_STYLES_BYTES: Final = 20_000_000  # of word/styles.xml, parsed whole: bounds memory; larger styles are ignored
+_MAX_HEAD_BYTES: Final = 2_000_000  # of word/document.xml: bounds the search; a title stands at the beginning
+_MAX_HEAD_PARAGRAPHS: Final = 200  # bounds the search; a title stands at the beginning
+_MAX_HEADING_LEVEL: Final = 6  # Markdown has six levels of headings
+_XML_CHUNK_BYTES: Final = 1 << 16  # fed to the parser at a time; reading stops after the last paragraph needed
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*)$")
 _FENCE: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})")
@@ -49,7 +49,7 @@ _AT_END: Final = re.compile(r"(?:\[\^(?:cmt)?\d{1,9}\]|\[cmt:\d{1,9}\])+$")
 
 
 def without_marks(markdown: str, *, at_ends: bool) -> str:
-    """The Markdown without marks of notes and comments inside of paragraphs, where they break words and quotations.
+    """The Markdown without marks of notes and comments inside paragraphs, where marks break words and quotations.
 
     A note's mark at the end of its paragraph is kept if asked for; the notes and comments themselves always are.
     """
@@ -80,7 +80,7 @@ def _line_without(line: str, known: set[tuple[str, str]], marked: set[str] | Non
 
 
 def in_levels(data: bytes, markdown: str) -> str:
-    """The Markdown with every heading one deeper than the document's title, if it has one in that style."""
+    """The Markdown with every heading a level deeper than the document's title; unchanged without a title style."""
     titles = {_letters(text) for text in _titles(data)} - {""}
     if not titles:
         return markdown
@@ -96,15 +96,15 @@ def in_levels(data: bytes, markdown: str) -> str:
     if len(deeper) == len(headings):
         return markdown
     for at, heading in deeper:
-        lines[at] = f"{'#' * min(len(heading[1]) + 1, _DEEPEST)} {heading[2]}"
+        lines[at] = f"{'#' * min(len(heading[1]) + 1, _MAX_HEADING_LEVEL)} {heading[2]}"
     return "\n".join(lines)
 
 
 def _titles(data: bytes) -> Iterator[str]:
-    """The paragraphs at a document's beginning that are in the style for its title, whatever its language calls it."""
+    """Paragraphs at the start of a document in the title style, under any localized style name."""
     with suppress(ParseError, *BROKEN), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = _title_styles(markup_of(archive, "word/styles.xml", _MOST_STYLE_BYTES))
-        for paragraph in islice(_paragraphs(archive), _MOST_HEAD_PARAGRAPHS):
+        names = _title_styles(markup_of(archive, "word/styles.xml", _MAX_STYLES_BYTES))
+        for paragraph in islice(_paragraphs(archive), _MAX_HEAD_PARAGRAPHS):
             if any(local_name(part) == "pStyle" and _value(part) in names for part in paragraph.iter()):
                 yield "".join(part.text or "" for part in paragraph.iter() if local_name(part) == "t")
 
@@ -119,10 +119,10 @@ def _title_styles(styles: Element | None) -> set[str]:
 
 
 def _paragraphs(archive: zipfile.ZipFile) -> Iterator[Element]:
-    """The first paragraphs of the text; no entities are declared in it (`check_zip`)."""
+    """The first paragraphs of the text; `check_zip` has rejected archives with entity declarations."""
     parser: XMLPullParser[Any] = XMLPullParser(("end",))
     with archive.open("word/document.xml") as file:
-        for data in islice(iter(partial(file.read, _AT_ONCE), b""), _MOST_HEAD_BYTES // _AT_ONCE):
+        for data in islice(iter(partial(file.read, _XML_CHUNK_BYTES), b""), _MAX_HEAD_BYTES // _XML_CHUNK_BYTES):
             parser.feed(data)
             for *_, element in parser.read_events():
                 if isinstance(element, Element) and local_name(element) == "p":
@@ -139,23 +139,23 @@ def _letters(text: str) -> str:
 
 _NUMBER: Final = re.compile(r"slides/slide(\d{1,9})\.xml$")
 _ID: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-_MOST_SHOW_BYTES: Final = 20_000_000
-_MOST_NOTES_BYTES: Final = 2_000_000
-_MOST_NOTES_CHARS: Final = 100_000
+_MAX_PRESENTATION_BYTES: Final = 20_000_000  # bounds memory; slides of larger presentations stay in file order
+_MAX_NOTES_BYTES: Final = 2_000_000  # of a slide's notes as XML: bounds memory; larger notes are left out
+_MAX_NOTES_CHARS: Final = 100_000  # of a slide: notes should not crowd out the slides; the rest is cut
 
 # What stands on a page of notes besides them.
 _NO_NOTES: Final = frozenset({"sldImg", "sldNum", "dt", "hdr", "ftr"})
 
 
 def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
-    """The slides, given in the order of their files' numbers, as they are shown, with their notes.
+    """The slides in presentation order with speaker notes, from slides in the order of file numbers.
 
     They are left as given when it cannot be told which is which.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            relations = markup_of(archive, "ppt/_rels/presentation.xml.rels", _MOST_SHOW_BYTES)
-            show = markup_of(archive, "ppt/presentation.xml", _MOST_SHOW_BYTES)
+            relations = markup_of(archive, "ppt/_rels/presentation.xml.rels", _MAX_PRESENTATION_BYTES)
+            show = markup_of(archive, "ppt/presentation.xml", _MAX_PRESENTATION_BYTES)
             if relations is None or show is None:
                 return slides
             numbers = {
@@ -178,18 +178,18 @@ def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
 
 
 def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator[tuple[int, str]]:
-    """The notes of the slides that have some: the slide's own relations name their file."""
-    met: set[str] = set()
+    """Speaker notes by slide number; the slide's relations name the file with the notes."""
+    seen_paths: set[str] = set()
     for number in slides:
-        relations = markup_of(archive, f"ppt/slides/_rels/slide{number}.xml.rels", _MOST_NOTES_BYTES)
+        relations = markup_of(archive, f"ppt/slides/_rels/slide{number}.xml.rels", _MAX_NOTES_BYTES)
         for part in relations.iter() if relations is not None else ():
             is_here = part.get("Type", "").rpartition("/")[2] == "notesSlide" and part.get("TargetMode") != "External"
             place = posixpath.normpath(posixpath.join("/ppt/slides", part.get("Target", ""))).lstrip("/")
-            if not is_here or place in met:
+            if not is_here or place in seen_paths:
                 continue  # a page of notes is one slide's
-            met.add(place)
-            page = markup_of(archive, place, _MOST_NOTES_BYTES)
-            text = tidy("\n".join(_note_paragraphs(page)))[:_MOST_NOTES_CHARS].strip() if page is not None else ""
+            seen_paths.add(place)
+            page = markup_of(archive, place, _MAX_NOTES_BYTES)
+            text = tidy("\n".join(_note_paragraphs(page)))[:_MAX_NOTES_CHARS].strip() if page is not None else ""
             if text:
                 yield number, text
 
@@ -204,7 +204,7 @@ def _note_paragraphs(page: Element) -> Iterator[str]:
 
 
 def _outermost(root: Element, *names: str) -> Iterator[Element]:
-    """The parts of those names that are in no other such part, in order."""
+    """Elements with the given names, in document order, without elements nested in a match."""
     left = [root]
     while left:
         part = left.pop()
@@ -230,13 +230,13 @@ _MIME_TYPES: Final = {
 _ZIPPED: Final = frozenset({"docx", "pptx", "xlsx", "odt", "odp", "ods"})
 _FOLDERS: Final = {"docx": "word", "pptx": "ppt/slides"}
 _WITH_MARKS: Final = frozenset({"docx", "odt"})
-_MOST_CELLS: Final = 5_000_000
-_MOST_TREE_DEPTH: Final = 1000
+_MAX_TABLE_CELLS: Final = 5_000_000  # bounds the memory of Xberg for huge sheets
+_MAX_HTML_DEPTH: Final = 1000  # bounds the recursion of Xberg on hostile nesting
 
 # Xberg writes a slide of OpenDocument as a rule, then its name as a heading.
 _ODP_SLIDE: Final = re.compile(r"^-----\n\n## (.*)$", re.MULTILINE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})</title", re.IGNORECASE)
-_LOOKED_AT_FOR_TITLE: Final = 20_000
+_TITLE_SEARCH_CHARS: Final = 20_000  # `<title>` stands in the head of a page; bounds the search
 _MARKUP_IN_NAME: Final = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|#(?=#*$)")
 _ENTITIES: Final = re.compile(rb"<!ENTITY", re.IGNORECASE)
 
@@ -247,7 +247,7 @@ def read_text(source: DocumentSource) -> Document:
 
 
 def read_office(source: DocumentSource) -> Document:
-    """The pages of an office file or a web page: slides, sheets, or sections where there are none of its own."""
+    """The pages of an office file or a web page: slides, sheets, or sections for formats without pages."""
     kind, data, *_ = source
     if kind in _ZIPPED:
         check_zip(data)
@@ -271,7 +271,7 @@ def read_office(source: DocumentSource) -> Document:
 def _document(
     source: DocumentSource, pages: Sequence[Illustrated], title: str, unit: str, notes: Sequence[str] = ()
 ) -> Document:
-    """The document with as many of the pages as are read at most, and what is written in their pictures."""
+    """The document with at most `most_pages` pages, and the text recognized in pictures."""
     _, data, options, recognition = source
     most = options.most_pages
     if len(pages) > most:
@@ -291,13 +291,13 @@ def read_web_page(data: bytes) -> Document:
 
 
 def title_of(text: str) -> str:
-    """What a web page says its title is."""
-    title = _TITLE.search(text[:_LOOKED_AT_FOR_TITLE])
+    """The text of a web page's `<title>` element."""
+    title = _TITLE.search(text[:_TITLE_SEARCH_CHARS])
     return one_line(html.unescape(tidy(title[1]))) if title else ""
 
 
 def extract(kind: str, data: bytes) -> Any:
-    """What Xberg makes of the bytes; raises CannotRead if it makes nothing of them."""
+    """Xberg's result for the bytes; raises CannotRead if Xberg fails or returns nothing."""
     from xberg import _xberg
 
     source = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
@@ -331,8 +331,8 @@ def _config() -> Any:
         enable_quality_processing=False,
         output_format=_xberg.OutputFormat("markdown"),
         pages=_xberg.PageConfig(extract_pages=True),
-        html_options=_xberg.ConversionOptions(extract_metadata=False, max_depth=_MOST_TREE_DEPTH),
-        security_limits=_xberg.SecurityLimits(max_table_cells=_MOST_CELLS, max_content_size=1 << 30),
+        html_options=_xberg.ConversionOptions(extract_metadata=False, max_depth=_MAX_HTML_DEPTH),
+        security_limits=_xberg.SecurityLimits(max_table_cells=_MAX_TABLE_CELLS, max_content_size=1 << 30),
         concurrency=_xberg.ConcurrencyConfig(max_threads=1),
         max_archive_depth=0,
     )
@@ -362,7 +362,7 @@ def _own_pages(kind: str, result: Any) -> Iterator[Illustrated]:
 
 
 def _escaped(name: str) -> str:
-    """A name as the text of a heading that says just that."""
+    """The name, with Markdown markup escaped, as the text of a heading."""
     return _MARKUP_IN_NAME.sub(r"\\\g<0>", name)
 
 
@@ -373,12 +373,12 @@ def _page(number: int, text: str, name: str, kind: str) -> Illustrated:
     return Illustrated(page, places_in(text, _FOLDERS.get(kind, "")))
 
 
-_MOST_CHAPTERS: Final = 5000
+_MAX_CHAPTERS: Final = 5000  # as many as pages of a document (ReadOptions.most_pages)
 _PAGE_TYPES: Final = ("application/xhtml+xml", "text/html")
 
 
 def read_epub(source: DocumentSource) -> Document:
-    """The chapters of an e-book, long ones cut into sections."""
+    """The chapters of an e-book, long chapters cut into sections."""
     check_zip(source.data)
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
@@ -425,7 +425,7 @@ def _chapters(package: Element, place: str) -> list[str]:
         if local_name(part) == "item" and part.get("media-type", _PAGE_TYPES[0]) in _PAGE_TYPES
     }
     spine = dict.fromkeys(part.get("idref", "") for part in package.iter() if local_name(part) == "itemref")
-    return [items[name] for name in islice(spine, _MOST_CHAPTERS) if name in items]
+    return [items[name] for name in islice(spine, _MAX_CHAPTERS) if name in items]
 
 
 def _parsed(archive: zipfile.ZipFile, path: str) -> Element:

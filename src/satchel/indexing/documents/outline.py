@@ -1,4 +1,4 @@
-"""From a document that was read to the text and the outline that the store keeps: pages, the sections on them, pieces.
+"""Convert a document to the stored text and outline: pages, sections on pages, pieces.
 
 The text is that of all pages, each under a line with its number. A piece stands on one page; a section that goes on
 over the border is cut there, and the page says in which section it stands.
@@ -28,12 +28,12 @@ _OTHER_LINE_ENDS: Final = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _NEEDLESS_ESCAPE: Final = re.compile(r"(?<=[^\\\n])\\([_*~$<>])|(?<![^\n])\\(?=_)")
 _TABLE_RULE: Final = re.compile(r"^\s*\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?\s*\|?\s*$", re.MULTILINE)
 _MARKUP: Final = re.compile(r"[*_`]{1,3}|\[([^\]]*)\]\([^)]*\)")
-_MOST_HEADING_CHARS: Final = 120
-_MOST_DEPTH: Final = 4
+_MAX_HEADING_CHARS: Final = 120  # headings are part of citations; longer headings are cut
+_MAX_TRAIL_HEADINGS: Final = 4  # the innermost; more would lengthen every citation
 
 
 class ReadDocument(NamedTuple):
-    """A document as the store keeps it."""
+    """A document's text and outline for the store."""
 
     text: str
     outline: Outline
@@ -52,7 +52,7 @@ def outline_document(path: str, document: Document) -> ReadDocument:
 
 
 def _page_text(page: Page) -> str:
-    """What a page says; what is written in its pictures comes last, and is told apart."""
+    """The text of a page; text recognized in pictures comes last, marked as a quotation."""
     text = _NEEDLESS_ESCAPE.sub(r"\1", _OTHER_LINE_ENDS.sub("\n", page.markdown).strip("\n"))
     seen = _OTHER_LINE_ENDS.sub("\n", page.seen).strip()
     if not seen:
@@ -62,7 +62,7 @@ def _page_text(page: Page) -> str:
 
 
 class _Part(NamedTuple):
-    """Where a page's text is in the whole: its first line (from 1), and its place."""
+    """A page's part of the whole text: the first line (from 1), and the start offset."""
 
     first_line: int
     start: int
@@ -70,7 +70,7 @@ class _Part(NamedTuple):
 
 
 def _parts(text: str, count: int) -> Iterator[_Part]:
-    """The pages' parts of the whole text; each begins below its border, which no page can hold."""
+    """Each page's part of the whole text, starting below the page marker; no page can contain a marker."""
     line = start = 0
     borders = [match.start() for match in re.finditer(r"^<!-- page \d+ -->$", text, re.MULTILINE)]
     assert len(borders) == count
@@ -83,7 +83,7 @@ def _parts(text: str, count: int) -> Iterator[_Part]:
 
 @dataclass(slots=True)
 class _Outliner:
-    """The outline in the making."""
+    """Builder of a document's outline."""
 
     unit: PageUnit
     bookmarks: dict[int, tuple[str, ...]]
@@ -95,7 +95,7 @@ class _Outliner:
     open: tuple[str, ...] = ()
 
     def add(self, page: Page, part: _Part) -> None:
-        """One more page."""
+        """Add a page to the outline."""
         inner = read_sections(part.text, "markdown")
         last_line = part.first_line + part.text.count("\n")
         trail, trails = self._trails(inner.blocks, page.number, part.text)
@@ -133,7 +133,7 @@ class _Outliner:
         self._add_sections(inner, trails, part, page.number)
 
     def _add_sections(self, inner: Outline, trails: list[tuple[str, ...]], part: _Part, number: int) -> None:
-        """The sections and pieces of a page, whose own block is the last so far."""
+        """Add the sections and pieces of a page; the page's own block must be the last block."""
         own = len(self.blocks) - 1
         lines_above = part.first_line - 1
         # The page's own block stands before its sections: WHOLE_FILE, which is -1, becomes the page.
@@ -164,7 +164,7 @@ class _Outliner:
     def _trails(
         self, blocks: Sequence[OutlineBlock], number: int, text: str
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The headings above a page, and those above each of its sections.
+        """The headings above a page, and the headings above each section of the page.
 
         A document's own table of contents knows better than we do what is a heading; without one, what was open at
         the end of a page is open at the start of the next.
@@ -172,29 +172,29 @@ class _Outliner:
         trails: list[tuple[str, ...]] = []
         for block in blocks:
             above = trails[block.parent] if block.parent != WHOLE_FILE else ()
-            trails.append((*above, _plain(block.name))[-_MOST_DEPTH:])
+            trails.append((*above, _plain(block.name))[-_MAX_TRAIL_HEADINGS:])
         begins = bool(blocks) and not any(map(str.strip, text.split("\n")[: blocks[0].first_line - 1]))
         at_start = trails[0] if begins else self.open
         self.open = trails[-1] if trails else self.open
         if self.bookmarks:
             # What begins on this page holds for it; what began earlier, for those on which nothing begins.
             self.marked = self.bookmarks.get(number, self.marked)
-            return self.marked, [(*self.marked[:1], *trail)[-_MOST_DEPTH:] for trail in trails]
+            return self.marked, [(*self.marked[:1], *trail)[-_MAX_TRAIL_HEADINGS:] for trail in trails]
         return at_start, trails
 
 
 def _headings_by_page(bookmarks: Sequence[Bookmark]) -> dict[int, tuple[str, ...]]:
-    """For each page on which an entry of the table of contents begins, the first of them with those above it."""
+    """Headings of the first table-of-contents entry on each page, outermost first."""
     headings: dict[int, tuple[str, ...]] = {}
     open_: list[Bookmark] = []
     for bookmark in bookmarks:
         while open_ and open_[-1].level >= bookmark.level:
             open_.pop()
         open_.append(bookmark)
-        headings.setdefault(bookmark.page, tuple(_plain(above.title) for above in open_[-_MOST_DEPTH:]))
+        headings.setdefault(bookmark.page, tuple(_plain(above.title) for above in open_[-_MAX_TRAIL_HEADINGS:]))
     return headings
 
 
 def _plain(heading: str) -> str:
-    """A heading as it is told: in one line, and without markup."""
-    return " ".join(_MARKUP.sub(lambda mark: mark[1] or "", heading).split())[:_MOST_HEADING_CHARS]
+    """A heading for display: on a single line, without markup."""
+    return " ".join(_MARKUP.sub(lambda mark: mark[1] or "", heading).split())[:_MAX_HEADING_CHARS]

@@ -1,4 +1,4 @@
-"""Pages for what has none of its own (text, CSV): cut at headings, then between paragraphs or the rows of tables."""
+"""Pages for formats without pages (text, CSV): cut at headings, then between paragraphs or table rows."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.tidy import CannotRead, captions_in, decoded, one_line, tidy
 from satchel.models.document import Document, Page
 
-MOST_CHARS: Final = 3000
-_MOST_ROWS: Final = 20
+MOST_CHARS: Final = 3000  # decision 0026; longer parts make citations vague, shorter parts tear sections apart
+_MAX_TABLE_ROWS: Final = 20  # longer tables are cut, to keep the header near every row
 _BETWEEN: Final = " > "
 
 # A page that the next section may end is at least this part of a full one: a page for every short section would be too
 # many. What is no part of the same chapter never shares a page.
-_WORTH_A_PAGE: Final = 3
+_MIN_PAGE_DIVISOR: Final = 3
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_MOST_HEADER_ROWS: Final = 4
-_MOSTLY_FULL: Final = 0.75
+_MAX_EXTRA_HEADER_ROWS: Final = 4  # titles and groups of columns; further rows are data
+# Of cells with text: a row this full has the column names; emptier rows are titles or groups.
+_COLUMN_NAMES_SHARE: Final = 0.75
 # A number that is not a year.
 _AMOUNT: Final = re.compile(r"(?!(?:19|20)\d\d$)[-+(]?[$€£]?\d[\d.,' ]*%?\)?")
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
@@ -40,7 +41,7 @@ class _Block(NamedTuple):
 
 
 def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "") -> tuple[Page, ...]:
-    """The text as pages of at most about `most_chars`, named by the headings that they stand under."""
+    """The text as pages of about `most_chars` at most, named by the headings above."""
     pages: list[Page] = []
     trail: list[tuple[int, str]] = []
     gathered: list[_Block] = []
@@ -54,7 +55,7 @@ def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "")
     for block in _whole_lines(_blocks(cut_tables(markdown)), most_chars):
         size = sum(len(part.text) + 2 for part in gathered)
         only_headings = all(part.level for part in gathered)
-        is_full = size + len(block.text) > most_chars or (block.level and size >= most_chars // _WORTH_A_PAGE)
+        is_full = size + len(block.text) > most_chars or (block.level and size >= most_chars // _MIN_PAGE_DIVISOR)
         if gathered and not only_headings and (is_full or 0 < block.level < level):
             # A heading stays with what it is the heading of.
             headings = _trailing_headings(gathered)
@@ -76,13 +77,13 @@ def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "")
     return tuple(pages)
 
 
-def cut_tables(markdown: str, most_rows: int = _MOST_ROWS) -> str:
-    """The Markdown with its long tables cut into short ones, each with the header of the whole."""
+def cut_tables(markdown: str, most_rows: int = _MAX_TABLE_ROWS) -> str:
+    """The Markdown with long tables split into short tables, each with the whole table's header."""
 
     def cut(table: list[str]) -> list[str]:
         header, rows = table[:2], table[2:]
         if len(rows) > most_rows:
-            more = _more_header(header[0], rows[:_MOST_HEADER_ROWS])
+            more = _more_header(header[0], rows[:_MAX_EXTRA_HEADER_ROWS])
             header, rows = header + rows[:more], rows[more:]
         out: list[str] = []
         for start in range(0, max(len(rows), 1), most_rows):
@@ -93,7 +94,7 @@ def cut_tables(markdown: str, most_rows: int = _MOST_ROWS) -> str:
 
 
 def without_empty_columns(markdown: str) -> str:
-    """The Markdown with the columns left out that have nothing in any row of their table."""
+    """The Markdown with empty table columns removed."""
 
     def narrowed(table: list[str]) -> list[str]:
         rows = [_cells(line) for line in table]
@@ -106,7 +107,7 @@ def without_empty_columns(markdown: str) -> str:
 
 
 def _with_tables(markdown: str, change: Callable[[list[str]], list[str]]) -> str:
-    """The Markdown with each of its tables, given as its lines, changed."""
+    """The Markdown with each table, passed to `change` as a list of lines, replaced."""
     lines = markdown.split("\n")
     out: list[str] = []
     at = 0
@@ -128,7 +129,7 @@ def first_heading(markdown: str) -> str:
 
 
 def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
-    """Take the headings at the end away, which belong to the next page."""
+    """Remove and return the headings at the end, because these headings belong to the next page."""
     headings: list[_Block] = []
     while gathered and gathered[-1].level:
         headings.insert(0, gathered.pop())
@@ -136,13 +137,13 @@ def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
 
 
 def _more_header(first: str, rows: list[str]) -> int:
-    """How many rows are part of the header too: a title or groups of columns stand over their names."""
+    """Number of additional header rows: a title or groups of columns stand above the column names."""
     width = max(len(_cells(first)), 1)
     for count, row in enumerate([first, *rows]):
         cells = [cell for cell in _cells(row) if cell]
         if any(_AMOUNT.fullmatch(cell) for cell in cells):
             return max(count - 1, 0)
-        if len(cells) >= _MOSTLY_FULL * width:
+        if len(cells) >= _COLUMN_NAMES_SHARE * width:
             return count
     return 0
 
@@ -157,7 +158,7 @@ def _starts_table(lines: list[str], at: int) -> bool:
 
 
 def _whole_lines(blocks: Iterable[_Block], most_chars: int) -> Iterator[_Block]:
-    """Blocks as they are, but those far too long cut between their lines: logs and verses have no empty lines."""
+    """The blocks, with overlong blocks cut between lines: logs and verses have no empty lines."""
     for block in blocks:
         if len(block.text) <= 2 * most_chars or "\n" not in block.text:
             yield block
@@ -202,23 +203,23 @@ def _blocks(markdown: str) -> Iterator[_Block]:
 
 # A comma is as often the sign of a fraction, and a bar stands in texts.
 _DELIMITERS: Final = "\t;,|"
-_LOOKED_AT_CHARS: Final = 20_000
+_SAMPLE_CHARS: Final = 20_000  # bounds the search for the delimiter
 # How Excel tells the mark that it used.
 _SEPARATOR: Final = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
-_LOOKED_AT_LINES: Final = 20
-_LONGEST_CELL: Final = 1_000_000
-_MOST_COLUMNS: Final = 2000
-_MOST_FILLED: Final = 100
+_SAMPLE_ROWS: Final = 20  # the first rows show the delimiter and the width of a table
+_MAX_CELL_CHARS: Final = 1_000_000  # longer cells come from an unclosed quotation mark or from data that is no table
+_MAX_COLUMNS: Final = 2000  # bounds the length of a row in Markdown; further columns are left out
+_MAX_PADDED_COLUMNS: Final = 100  # in wider tables, padding of short rows would be most of the text
 
 
 def read_table(source: DocumentSource) -> Document:
-    """A table as one page, cut so that every piece has the header over it."""
+    """A CSV or TSV table as a single page, split into short tables with the header above each."""
     kind, data, options, _ = source
     text = decoded(data).replace("\0", "")
     separator = _SEPARATOR.match(text)
     text = text[separator.end() :] if separator else text
     delimiter = separator[1] if separator else "\t" if kind == "tsv" else _delimiter(text)
-    csv.field_size_limit(_LONGEST_CELL)
+    csv.field_size_limit(_MAX_CELL_CHARS)
     rows: list[list[str]] = []
     notes: tuple[str, ...] = ()
     left = options.most_chars
@@ -226,24 +227,24 @@ def read_table(source: DocumentSource) -> Document:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
             if not any(cell.strip() for cell in row):
                 continue
-            cells = [" ".join(tidy(cell).split()).replace("|", "\\|") for cell in row[:_MOST_COLUMNS]]
+            cells = [" ".join(tidy(cell).split()).replace("|", "\\|") for cell in row[:_MAX_COLUMNS]]
             left -= sum(len(cell) + 3 for cell in cells)
             if left < 0:
                 notes = (f"is longer than {options.most_chars:,} characters; the rest of it was not read",)
                 break
             rows.append(cells)
     except csv.Error:
-        raise CannotRead(f"is no table of text: a cell is longer than {_LONGEST_CELL:,} characters") from None
+        raise CannotRead(f"is no table of text: a cell is longer than {_MAX_CELL_CHARS:,} characters") from None
     return Document((Page(1, cut_tables(without_empty_columns(_markdown(rows)))),), notes=notes)
 
 
 def _delimiter(text: str) -> str:
-    """The mark that parts the columns: the one by which most rows have equally many, of several the first."""
-    sample = text[:_LOOKED_AT_CHARS]
+    """The delimiter by which most rows have equal numbers of columns; the first of several equals."""
+    sample = text[:_SAMPLE_CHARS]
 
     def evidence(mark: str) -> int:
         with suppress(csv.Error):
-            rows = islice(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), _LOOKED_AT_LINES)
+            rows = islice(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), _SAMPLE_ROWS)
             counts = Counter(len(row) for row in rows if len(row) > 1)
             return max(counts.values(), default=0)
         return 0
@@ -255,8 +256,8 @@ def _markdown(rows: list[list[str]]) -> str:
     if not rows:
         return ""
     # A title over the table is a row with one cell.
-    width = max(1, *map(len, rows[:_LOOKED_AT_LINES]))
+    width = max(1, *map(len, rows[:_SAMPLE_ROWS]))
     # Short rows of very wide tables are left short: the cells they lack would be most of the text.
-    filled = width if width <= _MOST_FILLED else 1
+    filled = width if width <= _MAX_PADDED_COLUMNS else 1
     lines = [f"| {' | '.join(row + [''] * (filled - len(row)))} |" for row in rows]
     return "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])

@@ -1,4 +1,4 @@
-"""PDF: page after page, as they lie in the file. LiteParse reads them; what it cannot read, PDFium does.
+"""PDF pages in file order, read by LiteParse; PDFium reads the pages on which LiteParse fails.
 
 Of what stands on every page (running heads and feet, page numbers) only what recurs is taken off, only from the edges
 of pages, and a running head stays where it stands first.
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 # Less than three pages show no habit.
-_FEWEST: Final = 3
-_MOST_OF_THEM: Final = 0.5
-_AT_EACH_END: Final = 2
-_LONGEST: Final = 160
-_FEWEST_WORDS: Final = 3
+_MIN_REPEATED_PAGES: Final = 3
+_REPEATED_PAGES_SHARE: Final = 0.5  # of pages with text: heads of left and right pages may differ
+_EDGE_BLOCKS: Final = 2  # at the top and at the bottom: a running head and a page number
+_MAX_EDGE_CHARS: Final = 160  # longer blocks are paragraphs of the text
+_MAX_TITLE_WORDS: Final = 3  # with a number, so short a line may be a title ("Question 3") and stays
 _EMPHASIS: Final = re.compile(r"[*_`#\\]+")
 _NUMBER: Final = re.compile(r"\d{1,5}")
 _BARE: Final = re.compile(r"\W*(?:page|seite|p\.|s\.)?\W*0\W*(?:(?:of|von|/)\W*\d{1,5})?\W*")
 
 
 class _Edge(NamedTuple):
-    """A block at a page's edge: where it stands, what it says, and what it says when its number is left out."""
+    """A text block at a page's edge: the page, the block's index, the edge, and the normalized text."""
 
     page: int
     block: int
@@ -46,67 +46,67 @@ class _Edge(NamedTuple):
 
 
 def without_furniture(pages: Sequence[str]) -> list[str]:
-    """The pages' Markdown without what is no part of their text."""
+    """The pages' Markdown without running heads, running feet and page numbers."""
     blocks = [page.split("\n\n") for page in pages]
     edges = [edge for number, page in enumerate(blocks) for edge in _edges(number, page)]
-    enough = max(_FEWEST, _MOST_OF_THEM * sum(1 for page in pages if page.strip()))
+    enough = max(_MIN_REPEATED_PAGES, _REPEATED_PAGES_SHARE * sum(1 for page in pages if page.strip()))
     counts = Counter((at_top, text) for _, at_top, text in {(edge.page, edge.at_top, edge.text) for edge in edges})
     numbered = Counter((edge.at_top, shape) for edge in edges for shape in set(_shapes(edge)))
-    met: set[str] = set()
-    gone: set[tuple[int, int]] = set()
+    seen_heads: set[str] = set()
+    removed: set[tuple[int, int]] = set()
     for edge in edges:
         if not any(block.strip() for at, block in enumerate(blocks[edge.page]) if at != edge.block):
             continue  # the page has nothing else to say
         shapes = [(shape, numbered[edge.at_top, shape]) for shape in _shapes(edge)]
         if any(_BARE.fullmatch(shape[0]) and count >= enough for shape, count in shapes):
-            gone.add((edge.page, edge.block))
+            removed.add((edge.page, edge.block))
             continue
-        shape = next((shape for shape, count in shapes if _is_head(shape[0]) and count >= _FEWEST), None)
+        shape = next((shape for shape, count in shapes if _is_head(shape[0]) and count >= _MIN_REPEATED_PAGES), None)
         if counts[edge.at_top, edge.text] >= enough or shape is not None:
             key = shape[0] if shape else edge.text
-            if key in met:
-                gone.add((edge.page, edge.block))
-            met.add(key)
+            if key in seen_heads:
+                removed.add((edge.page, edge.block))
+            seen_heads.add(key)
     return [
-        "\n\n".join(block for at, block in enumerate(page) if (number, at) not in gone).strip("\n")
+        "\n\n".join(block for at, block in enumerate(page) if (number, at) not in removed).strip("\n")
         for number, page in enumerate(blocks)
     ]
 
 
 def _edges(number: int, blocks: list[str]) -> Iterator[_Edge]:
     places = [at for at, block in enumerate(blocks) if block.strip() and block.strip() != "---"]
-    top = places[:_AT_EACH_END]
-    for at in dict.fromkeys([*top, *places[-_AT_EACH_END:]]):
+    top = places[:_EDGE_BLOCKS]
+    for at in dict.fromkeys([*top, *places[-_EDGE_BLOCKS:]]):
         block = blocks[at]
         # Tables, lists and code are what the page is about.
-        if len(block) <= _LONGEST and "\n" not in block and not block.startswith(("|", "- ", "```")):
+        if len(block) <= _MAX_EDGE_CHARS and "\n" not in block and not block.startswith(("|", "- ", "```")):
             yield _Edge(number, at, at in top, " ".join(_EMPHASIS.sub("", block).split()).casefold())
 
 
 def _shapes(edge: _Edge) -> Iterator[tuple[str, int]]:
-    """The text with its first or last number left out, and by how much that number is off the page's place."""
+    """The text with the first or last number replaced by 0, and the offset of the number from the page index."""
     numbers = list(_NUMBER.finditer(edge.text))
     for number in dict.fromkeys([*numbers[:1], *numbers[-1:]]):
         yield f"{edge.text[: number.start()]}0{edge.text[number.end() :]}", int(number[0]) - edge.page
 
 
 def _is_head(shape: str) -> bool:
-    """Whether a text with a number at one of its ends is a running head; "Question 3" is none."""
+    """True if a text with a number at either end is a running head; "Question 3" is too short."""
     words = shape.split()
-    return len(words) > _FEWEST_WORDS and "0" in (words[0], words[-1])
+    return len(words) > _MAX_TITLE_WORDS and "0" in (words[0], words[-1])
 
 
-_BATCH: Final = 64
-_SCAN_DPI: Final = 220
-_MOST_SCAN_PIXELS: Final = 14_000_000
-_DEEPEST_FORM: Final = 4
-_MOST_OBJECTS: Final = 20_000
-_MOST_BOOKMARKS: Final = 20_000
-_DEEPEST_BOOKMARK: Final = 8
+_BATCH_PAGES: Final = 64  # parsed at a time; larger batches overrun the time limit further
+_SCAN_DPI: Final = 220  # less loses small letters, more costs time and memory
+_MAX_SCAN_PIXELS: Final = 14_000_000  # bounds the time for OCR; larger pages are rendered at lower resolution
+_MAX_FORM_LEVELS: Final = 4  # of nested form objects; bounds the search for pictures on hostile pages
+_MAX_PAGE_OBJECTS: Final = 20_000  # bounds the search for pictures on pages with large drawings
+_MAX_BOOKMARKS: Final = 20_000  # bounds a hostile table of contents; further entries are left out
+_MAX_BOOKMARK_LEVELS: Final = 8  # bounds a hostile table of contents; deeper entries are left out
 _EMPTY_FENCE: Final = re.compile(r"```\w*\s*```")
 
 # A scan carries no more of a text layer than a stamp or a page number.
-_HARDLY_ANY_TEXT: Final = 24
+_MIN_TEXT_CHARS: Final = 24
 
 _BROKEN_WORD: Final = re.compile(r"([a-zà-ÿ]{2,})(?:-\n|\x02)([a-zà-ÿ]{2,})", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-zà-ÿ]{4,}", re.IGNORECASE)
@@ -117,7 +117,7 @@ _HYPHENATED: Final = re.compile(r"\b[a-zà-ÿ]{2,}-[a-zà-ÿ]{2,}\b", re.IGNOREC
 
 @dataclass(slots=True)
 class _Draft:
-    """A page while it is being read."""
+    """A page in progress."""
 
     markdown: str = ""
     text: str = ""
@@ -128,7 +128,7 @@ class _Draft:
 
 
 def read_pdf(source: DocumentSource) -> Document:
-    """Every page of a PDF, empty ones too, numbered as they lie in the file."""
+    """Every page of a PDF, including empty pages, numbered in file order."""
     _, data, options, recognition = source
     with open_pdf(data) as file:
         total = len(file)
@@ -146,7 +146,7 @@ def read_pdf(source: DocumentSource) -> Document:
 
 
 def open_pdf(data: bytes) -> Any:
-    """The PDF, opened by PDFium; raises CannotRead where it cannot be."""
+    """The PDF, opened by PDFium; raises CannotRead for an encrypted or damaged file."""
     import pypdfium2
 
     try:
@@ -160,14 +160,14 @@ def open_pdf(data: bytes) -> Any:
 
 
 def picture_of(file: Any, number: int, scale_for: Callable[[float, float], float], *, grey: bool = False) -> Image:
-    """A page as a picture, in the scale that is chosen for its width and height in points."""
+    """A page as an image; `scale_for` maps the width and height in points to a scale."""
     with closing(file[number - 1]) as page:
         width, height = page.get_size()
         return rendered(page, scale=scale_for(max(width, 1.0), max(height, 1.0)), grayscale=grey)
 
 
 def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[list[_Draft], list[str]]:
-    """The pages as far as there is time and room for them, and what kept the rest out."""
+    """The pages within the limits of time and length, and a note on any pages left out."""
     ends = time.monotonic() + options.read_seconds
     parsed: dict[int, _Draft] = {}
     left = options.most_chars
@@ -190,7 +190,7 @@ def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[l
 
 
 def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
-    """Pages as Markdown, as far as LiteParse gets. It may neither download nor recognize anything."""
+    """Pages as Markdown, as far as LiteParse gets. LiteParse may neither download nor recognize anything."""
     from liteparse import LiteParse, ParseError
 
     parser = LiteParse(
@@ -205,7 +205,7 @@ def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
         max_pages=count,
     )
     with suppress(ParseError):
-        for batch in parser.parse_batches(data, _BATCH):
+        for batch in parser.parse_batches(data, _BATCH_PAGES):
             for page in batch.result.pages:
                 markdown = _EMPTY_FENCE.sub("", page.markdown)
                 if 1 <= page.page_num <= count and (markdown.strip() or not page.text.strip()):
@@ -224,14 +224,14 @@ def _by_pdfium(file: Any, number: int) -> _Draft:
 
 
 def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
-    """Count the pictures on every page, and read the pages that are nothing else."""
+    """Count the pictures on every page, and recognize the text of scanned pages."""
     import pypdfium2
 
     for number, draft in enumerate(drafts, 1):
         try:
             chars = len("".join(draft.markdown.split()))
             draft.pictures, draft.figures = _pictures_on(file, number, chars if recognition.is_wanted else None)
-            if not draft.pictures or chars >= _HARDLY_ANY_TEXT:
+            if not draft.pictures or chars >= _MIN_TEXT_CHARS:
                 continue
             draft.figures = []
             seen = recognition.text_in(picture_of(file, number, _scan_scale, grey=True))
@@ -245,7 +245,7 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
 
 
 def _read_figures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
-    """Read what is written in the pictures on pages that have text besides."""
+    """Recognize text in the pictures on pages with text."""
     pages = []
     for number, draft in enumerate(drafts, 1):
         pictures = [
@@ -258,22 +258,22 @@ def _read_figures(file: Any, drafts: list[_Draft], recognition: Recognition) -> 
 
 
 def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[Figure]]:
-    """How many pictures a page has, and which of them may say what its text of so many characters does not."""
+    """Number of pictures on a page, and the figures worth recognizing given the length of the page's text."""
     import pypdfium2.raw
 
     with closing(file[number - 1]) as page:
-        things = islice(page.get_objects(max_depth=_DEEPEST_FORM), _MOST_OBJECTS)
+        things = islice(page.get_objects(max_depth=_MAX_FORM_LEVELS), _MAX_PAGE_OBJECTS)
         images = [thing for thing in things if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE]
         return len(images), list(figures_on(page, images, chars)) if images and chars is not None else []
 
 
 def _scan_scale(width: float, height: float) -> float:
-    return float(min(_SCAN_DPI / 72, (_MOST_SCAN_PIXELS / (width * height)) ** 0.5))
+    return float(min(_SCAN_DPI / 72, (_MAX_SCAN_PIXELS / (width * height)) ** 0.5))
 
 
 def _pages(drafts: list[_Draft]) -> Iterator[Page]:
     hyphenated = {word.casefold() for draft in drafts for word in _HYPHENATED.findall(draft.text)}
-    markdowns = _made_whole([_hyphens_kept(draft, hyphenated) for draft in drafts], hyphenated)
+    markdowns = _rejoin_broken_words([_restore_hyphens(draft, hyphenated) for draft in drafts], hyphenated)
     texts = without_furniture(markdowns)
     for number, (draft, markdown) in enumerate(zip(drafts, texts, strict=True), 1):
         yield Page(
@@ -286,8 +286,8 @@ def _pages(drafts: list[_Draft]) -> Iterator[Page]:
         )
 
 
-def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
-    """A word broken at its own hyphen gets it back, when the document writes it so elsewhere."""
+def _restore_hyphens(draft: _Draft, hyphenated: set[str]) -> str:
+    """The Markdown with words broken at a hyphen hyphenated again, if the document hyphenates the word elsewhere."""
     markdown = draft.markdown
     for first, second in set(_BROKEN_WORD.findall(draft.text)):
         if f"{first}-{second}".casefold() in hyphenated:
@@ -295,8 +295,8 @@ def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
     return markdown
 
 
-def _made_whole(texts: list[str], hyphenated: set[str]) -> list[str]:
-    """Words that are still broken (`ELE- MENT`) made whole, when the document has them whole elsewhere."""
+def _rejoin_broken_words(texts: list[str], hyphenated: set[str]) -> list[str]:
+    """The texts with broken words (`ELE- MENT`) rejoined, if the document contains the whole word elsewhere."""
     if not any(_STILL_BROKEN.search(text) for text in texts):
         return texts
     words = {word.casefold() for text in texts for word in _WORD.findall(text)}
@@ -320,7 +320,7 @@ def _bookmarks(file: Any, count: int) -> Iterator[Bookmark]:
     import pypdfium2
 
     with suppress(pypdfium2.PdfiumError):
-        for entry in islice(file.get_toc(max_depth=_DEEPEST_BOOKMARK), _MOST_BOOKMARKS):
+        for entry in islice(file.get_toc(max_depth=_MAX_BOOKMARK_LEVELS), _MAX_BOOKMARKS):
             place = entry.get_dest()
             page = place.get_index() if place else None
             title = one_line(tidy(entry.get_title()))

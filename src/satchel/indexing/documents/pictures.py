@@ -1,4 +1,4 @@
-"""Pictures as documents, one page for each of their frames, and pages as pictures."""
+"""Pictures as documents with a page per frame, and document pages rendered as images."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-MOST_PIXELS: Final = 100_000_000
+MOST_PIXELS: Final = 100_000_000  # 300 MB as RGB, of the 2 GB for a child (MEMORY_BYTES)
 T = TypeVar("T")
 
-_TINY_SIDE: Final = 64
+_MIN_SIDE_PIXELS: Final = 64  # smaller pictures are icons, without room for text
 _FORMATS: Final = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")
 _MANY_FRAMES: Final = ("TIFF",)
 
 
 def read_picture(source: DocumentSource) -> Document | Unreadable:
-    """The text in a picture; a picture without any is an empty page."""
+    """The text in a picture; a picture without text is an empty page."""
     _, data, options, recognition = source
 
     def read(image: Image) -> Document:
@@ -34,7 +34,7 @@ def read_picture(source: DocumentSource) -> Document | Unreadable:
         pages: list[Page] = []
         for number in range(1, min(count, options.most_pages) + 1):
             frame = frame_at(image, number)
-            text = recognition.text_in(frame) if frame and min(frame.size) >= _TINY_SIDE else None
+            text = recognition.text_in(frame) if frame and min(frame.size) >= _MIN_SIDE_PIXELS else None
             pages.append(Page(number, text or "", pictures=1, is_recognized=bool(text)))
         notes = list(recognition.notes())
         if count > len(pages):
@@ -45,7 +45,7 @@ def read_picture(source: DocumentSource) -> Document | Unreadable:
 
 
 def with_picture(data: bytes, work: Callable[[Image], T]) -> T | Unreadable:
-    """What the work makes of the picture, unless it is broken or made to fill the memory."""
+    """The result of `work` on the opened picture; Unreadable for a damaged picture or a decompression bomb."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def with_picture(data: bytes, work: Callable[[Image], T]) -> T | Unreadable:
 
 
 def flattened(image: Image) -> Image:
-    """The picture as it is seen: upright, on white where it is transparent."""
+    """The picture as displayed: upright, with transparency on white."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)
@@ -76,7 +76,7 @@ def flattened(image: Image) -> Image:
 
 
 def frame_at(image: Image, number: int) -> Image | None:
-    """The frame of that number, from 1."""
+    """The frame with the given number, counted from 1; None if there is no frame with this number."""
     if number != 1 and (image.format not in _MANY_FRAMES or number > getattr(image, "n_frames", 1)):
         return None
     image.seek(number - 1)
@@ -87,20 +87,20 @@ def frame_at(image: Image, number: int) -> Image | None:
 
 PictureFormat = Literal["jpeg", "png", "webp"]
 
-_MOST_PIXELS: Final = 40_000_000
-_MOST_WIDTH: Final = 10_000
-_QUALITY: Final = 85
-_WEBP_SIDE: Final = 16_383
+_MAX_RENDERED_PIXELS: Final = 40_000_000  # 120 MB as RGB; larger pages are scaled down
+_MAX_WIDTH_PIXELS: Final = 10_000  # wider than screens; protects memory from hostile requests
+_QUALITY_PERCENT: Final = 85  # of JPEG and WebP; less blurs letters, more makes larger files
+_MAX_WEBP_SIDE_PIXELS: Final = 16_383  # limit of the WebP format
 
 
 def render_page(
     data: bytes, name: str, page: int, *, width: int | None = None, dpi: int = 150, format: PictureFormat = "jpeg"
 ) -> bytes | Unreadable:
-    """A page of a PDF or a frame of a picture, `width` pixels wide, else at `dpi` (a picture: as it is)."""
+    """A page of a PDF or a frame of a picture, `width` pixels wide, else at `dpi` (pictures keep the original size)."""
     kind = kind_of(name, data)
     if isinstance(kind, Unreadable):
         return kind
-    if width is not None and not 1 <= width <= _MOST_WIDTH:
+    if width is not None and not 1 <= width <= _MAX_WIDTH_PIXELS:
         return unreadable(f"cannot be {width} pixels wide")
     try:
         if kind == "pdf":
@@ -125,7 +125,7 @@ def _of_pdf(data: bytes, page: int, width: int | None, dpi: int) -> Image:
 
     def scale_for(wide: float, high: float) -> float:
         scale = width / wide if width else max(1, min(dpi, 1200)) / 72
-        return float(min(scale, (_MOST_PIXELS / (wide * high)) ** 0.5, _WEBP_SIDE / max(wide, high)))
+        return float(min(scale, (_MAX_RENDERED_PIXELS / (wide * high)) ** 0.5, _MAX_WEBP_SIDE_PIXELS / max(wide, high)))
 
     with open_pdf(data) as file:
         if not 1 <= page <= len(file):
@@ -142,7 +142,11 @@ def _of_picture(data: bytes, page: int, width: int | None) -> Image | Unreadable
         if picture is None:
             return unreadable(f"has no page {page}")
         wide, high = picture.size
-        scale = min((width or wide) / wide, (_MOST_PIXELS / (wide * high)) ** 0.5, _WEBP_SIDE / max(wide, high))
+        scale = min(
+            (width or wide) / wide,
+            (_MAX_RENDERED_PIXELS / (wide * high)) ** 0.5,
+            _MAX_WEBP_SIDE_PIXELS / max(wide, high),
+        )
         size = (max(1, round(wide * scale)), max(1, round(high * scale)))
         return picture.copy() if size == picture.size else picture.resize(size)
 
@@ -151,5 +155,5 @@ def _of_picture(data: bytes, page: int, width: int | None) -> Image | Unreadable
 
 def _encoded(image: Image, format: PictureFormat) -> bytes:
     out = io.BytesIO()
-    image.convert("RGB").save(out, format.upper(), **({} if format == "png" else {"quality": _QUALITY}))
+    image.convert("RGB").save(out, format.upper(), **({} if format == "png" else {"quality": _QUALITY_PERCENT}))
     return out.getvalue()

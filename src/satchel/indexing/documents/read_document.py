@@ -1,4 +1,4 @@
-"""Reading a document in this very process: its bytes decide what it is, its name is a hint.
+"""Read a document in this process: the bytes decide the format, the name is a hint.
 
 For files that strangers made there are `DocumentReaders`.
 """
@@ -20,7 +20,7 @@ from satchel.models.document import Document, Page, Unreadable
 from satchel.models.files import DOCUMENT_KINDS, DocumentKind, kind_name, page_unit
 
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
-_LOOKED_AT: Final = 4096
+_HTML_SEARCH_BYTES: Final = 4096  # HTML shows in its first tags; bounds the search
 
 # Pages as a browser shows them; what is filled in by a program first is source text.
 _WHOLE_PAGE: Final = re.compile(rb"<html[\s>]|<!doctype\s+html", re.IGNORECASE)
@@ -37,12 +37,12 @@ _FRAGMENT: Final = re.compile(
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP: Final = b"PK\x03\x04"
 _ZIP_PARTS: Final = dict.fromkeys(("odt", "odp", "ods"), "content.xml") | {"epub": "META-INF/container.xml"}
-_PDF_HEADER_WITHIN: Final = 1024  # readers of PDF allow for a few bytes of rubbish before the header
+_PDF_HEADER_SEARCH_BYTES: Final = 1024  # readers of PDF allow for a few bytes of rubbish before the header
 _OFFICE_SUFFIXES: Final = frozenset({"doc", "xls", "ppt", "docx", "xlsx"})
 
 
 def is_document(path: str, head: bytes = b"") -> bool:
-    """Whether the file at a path is read as a document; `head` (its first bytes) tells web pages from templates."""
+    """True if the file at a path is read as a document; `head` (the first bytes) tells web pages from templates."""
     if page_unit(path) is None:
         return False
     if kind_name(path) == "html" and head:
@@ -52,13 +52,13 @@ def is_document(path: str, head: bytes = b"") -> bool:
 
 
 def _is_page(data: bytes) -> bool:
-    """True for HTML that is a page, or a part of one that can be read alone."""
-    start = data[:_LOOKED_AT]
+    """True for a whole HTML page, or a fragment readable alone."""
+    start = data[:_HTML_SEARCH_BYTES]
     return bool(_WHOLE_PAGE.search(start) or _FRAGMENT.match(start))
 
 
 def kind_of(name: str, data: bytes) -> str | Unreadable:
-    """The kind of document that the bytes are, as the suffix it should have (`text` for plain text)."""
+    """The document format of the bytes, as a suffix (`text` for plain text)."""
     if not data:
         return Unreadable("is empty")
     expected = kind_name(name)
@@ -68,25 +68,25 @@ def kind_of(name: str, data: bytes) -> str | Unreadable:
     if expected in _TEXT and not is_binary(data):
         return "text"
     if page_unit(name) is None:
-        return unreadable(f"is no kind of document that can be read ({_really(data)})")
-    if _may_be(DOCUMENT_KINDS.get(expected), data):
+        return unreadable(f"is no kind of document that can be read ({_describe_bytes(data)})")
+    if _is_decided_by_suffix(DOCUMENT_KINDS.get(expected), data):
         return expected
-    return unreadable(f"is not what its name says: no {expected.upper()}, but {_really(data)}")
+    return unreadable(f"is not what its name says: no {expected.upper()}, but {_describe_bytes(data)}")
 
 
-def _may_be(kind: DocumentKind, data: bytes) -> bool:
-    """True if nothing in the bytes of that kind tells what they are, so that the suffix decides."""
+def _is_decided_by_suffix(kind: DocumentKind, data: bytes) -> bool:
+    """True if the suffix decides: text bytes of a text kind, or a kind without a signature in the bytes."""
     if kind.is_text:
         return not is_binary(data) or data[:2] in (b"\xff\xfe", b"\xfe\xff")
     return not (kind.magic or kind.zip_mime or kind.zip_folder or kind.ole_stream)
 
 
 def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
-    """The kind that the first bytes tell; empty if they tell none."""
-    if b"%PDF-" in data[:_PDF_HEADER_WITHIN] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
+    """The kind recognized by the first bytes; empty if unknown."""
+    if b"%PDF-" in data[:_PDF_HEADER_SEARCH_BYTES] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
         return "pdf"
     for name, kind in DOCUMENT_KINDS.entries():
-        if kind.magic and data.startswith(kind.magic) and _is_meant(name, data, expected):
+        if kind.magic and data.startswith(kind.magic) and _is_unambiguous(name, data, expected):
             return name
     if data.startswith(_OLE):
         return _ole_kind(data, expected)
@@ -96,8 +96,8 @@ def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
     return "html" if expected in _OFFICE_SUFFIXES and not is_binary(data) and _is_page(data) else ""
 
 
-def _is_meant(name: str, data: bytes, expected: str) -> bool:
-    """False where the first bytes are those of other files too."""
+def _is_unambiguous(name: str, data: bytes, expected: str) -> bool:
+    """False for ambiguous first bytes, shared with another format."""
     if name == "webp":
         return data[8:12] == b"WEBP"
     return name == expected if name == "bmp" else name != "pdf"
@@ -133,7 +133,7 @@ def _zip_kind(data: bytes, expected: str) -> str | Unreadable:
     return unreadable("is a ZIP without a document")
 
 
-def _really(data: bytes) -> str:
+def _describe_bytes(data: bytes) -> str:
     if data.startswith(b"PK"):
         return "a ZIP"
     if is_binary(data):
@@ -144,7 +144,7 @@ def _really(data: bytes) -> str:
 def read_document(
     name: str, data: bytes, options: ReadOptions, on_page: Callable[[], None] = lambda: None
 ) -> Document | Unreadable:
-    """The document that the bytes are, or why it cannot be read; `on_page` is told of every page recognized."""
+    """The document in the bytes, or the reason for failure; `on_page` is called for every recognized page."""
     kind = kind_of(name, data)
     if isinstance(kind, Unreadable):
         return kind
@@ -171,7 +171,7 @@ def read_document(
 
 
 def _bounded(document: Document, options: ReadOptions) -> Document:
-    """The document without what is beyond the limits."""
+    """The document, cut to the limits."""
     left = options.most_chars
     pages: list[Page] = []
     for page in document.pages[: options.most_pages]:

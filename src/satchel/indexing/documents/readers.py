@@ -1,4 +1,4 @@
-"""Child processes that read documents which anybody may have made; watched, and ended when they go too far."""
+"""Child processes for reading untrusted documents, killed when a limit is exceeded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from satchel.indexing.child_process import (
     ChildFailed,
     ChildPool,
     ChildProcess,
-    Limits,
+    RequestLimits,
     encode,
     frame,
     receive,
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class Request(NamedTuple):
-    """What the parent asks; the file's bytes follow in a frame of their own."""
+    """A request of the parent; the file's bytes follow in a separate frame."""
 
     name: str
     seconds: float
@@ -51,7 +51,7 @@ class Request(NamedTuple):
 
 
 class DocumentMessage(NamedTuple):
-    """A document as it travels: the same fields, with a limit on how many entries there are."""
+    """A document in transit: the same fields, with limits on the number of entries."""
 
     pages: Annotated[tuple[Page, ...], Meta(max_length=_MAX_ENTRIES)]
     title: str
@@ -59,14 +59,14 @@ class DocumentMessage(NamedTuple):
     notes: Annotated[tuple[str, ...], Meta(max_length=_MAX_ENTRIES)]
 
     def document(self) -> Document:
-        """The document, with every number in the range that stores take."""
+        """The document, with every number clamped to the range of store columns."""
         pages = (page._replace(number=_in_range(page.number), pictures=_in_range(page.pictures)) for page in self.pages)
         bookmarks = (mark._replace(level=_in_range(mark.level), page=_in_range(mark.page)) for mark in self.bookmarks)
         return Document(pages=tuple(pages), title=self.title, bookmarks=tuple(bookmarks), notes=self.notes)
 
 
 class Answer(NamedTuple):
-    """What a child sends: the document, the picture or why there is none; without any, that a page was recognized."""
+    """A child's answer: a document, a picture or a reason for failure; an empty answer reports progress."""
 
     document: DocumentMessage | None = None
     picture: bytes | None = None
@@ -74,7 +74,7 @@ class Answer(NamedTuple):
 
 
 def serve(memory_bytes: int) -> None:
-    """Read what the parent sends."""
+    """Answer the parent's requests until the pipe ends."""
     serve_requests(_answer, memory_bytes)
 
 
@@ -117,8 +117,8 @@ def _in_range(number: int) -> int:
     return max(0, min(number, _MAX_NUMBER))
 
 
-_DEADLINE_SECONDS: Final = 120.0
-_MAX_PICTURE_BYTES: Final = 200_000_000
+_DEADLINE_SECONDS: Final = 120.0  # beyond OCR; a document that takes longer holds up the documents behind
+_MAX_PICTURE_BYTES: Final = 200_000_000  # above the 120 MB of an uncompressed page (pictures._MAX_RENDERED_PIXELS)
 _BYTES_PER_CHARACTER: Final = 8  # UTF-8 takes four at most; as much again for what is not counted as text
 
 # A long PDF stops at the pages that it has before the deadline takes them all.
@@ -129,7 +129,7 @@ _FILES_PER_CHILD: Final = 200
 
 
 class DocumentReaders(ChildPool):
-    """Child processes that read documents; started when the first file comes, ended with the context."""
+    """Child processes for reading documents; started with the first file, ended with the context."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class DocumentReaders(ChildPool):
         options: ReadOptions = ReadOptions(),  # noqa: B008 - a frozen value
     ) -> None:
         self._options = options._replace(read_seconds=min(options.read_seconds, _PAGES_SHARE * deadline))
-        self._limits = Limits(
+        self._limits = RequestLimits(
             seconds=deadline,
             answer_bytes=options.most_chars * _BYTES_PER_CHARACTER,
             memory_bytes=memory_bytes,
@@ -150,17 +150,17 @@ class DocumentReaders(ChildPool):
         super().__init__(workers, partial(ChildProcess, command, max_requests=_FILES_PER_CHILD))
 
     def is_confined(self) -> bool:
-        """True if the kernel keeps every child so far from the network and from writing; one is started to tell."""
+        """True if the kernel confines every child started until now; starts a child if there is none."""
         if all(child.is_confined is None for child in self.children):
             self.read("probe.txt", b"probe")
         return {child.is_confined for child in self.children} - {None} == {True}
 
     def read(self, name: str, data: bytes) -> Document | Unreadable:
-        """The document, or why it cannot be read; any number of threads may ask at once."""
+        """The document, or the reason for failure; thread-safe."""
         return self.submit(name, data, lambda document: document).result()
 
     def submit(self, name: str, data: bytes, use: Callable[[Document | Unreadable], Result]) -> Future[Result]:
-        """What `use` makes of the document, or of the reason why it cannot be read, when it is there."""
+        """Future result of `use`, called with the document or the reason for failure."""
         request = Request(name=_safe_name(name), seconds=0.0, options=self._options)
 
         def read(child: ChildProcess) -> Result:
@@ -170,14 +170,14 @@ class DocumentReaders(ChildPool):
         return self.run(read)
 
     def render(self, data: bytes, name: str, page: int, **picture: Any) -> bytes | Unreadable:
-        """A page as a picture (see `render_page`), or why there is none."""
+        """A page as a picture (see `render_page`), or the reason why there is none."""
         limits = self._limits._replace(answer_bytes=_MAX_PICTURE_BYTES, progress_seconds=0.0)
         request = Request(name=_safe_name(name), seconds=0.0, picture={"page": page, **picture})
         answer = self.run(partial(_ask, request=request, data=data, limits=limits)).result()
         return answer.picture if answer.picture is not None else unreadable(answer.unreadable)
 
 
-def _ask(child: ChildProcess, request: Request, data: bytes, limits: Limits) -> Answer:
+def _ask(child: ChildProcess, request: Request, data: bytes, limits: RequestLimits) -> Answer:
     message = encode(request._replace(seconds=limits.seconds + limits.progress_seconds))
     try:
         parts = (frame(message), FRAME_HEADER.pack(len(data)), data)
@@ -191,12 +191,12 @@ def _ask(child: ChildProcess, request: Request, data: bytes, limits: Limits) -> 
 
 
 def readers_for(policy: DocumentPolicy, workers: int | None = None) -> DocumentReaders:
-    """The child processes that read documents as the policy has it."""
+    """Child processes for reading documents under the given policy."""
     return DocumentReaders(workers, options=ReadOptions(ocr=policy.ocr, languages=policy.languages))
 
 
 def _safe_name(name: str) -> str:
-    """The name as the child gets it: its suffix matters, and nothing else does."""
+    """The name for the child: only the suffix matters."""
     if name.isprintable():
         return one_line(name.rpartition("/")[2][-100:])
     return f"document.{one_line(name.rpartition('.')[2])}"

@@ -1,4 +1,4 @@
-"""The recognizing of one document's scans and pictures: with which engine, for how long, and what came of it."""
+"""OCR of a document's scans and pictures: engines, time limits, and notes on failures."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
 
 HOW_TO_READ: Final = "install tesseract-ocr, or Satchel's extra ocr, to read"
 
-_PAGE_SECONDS: Final = 60
+_PAGE_SECONDS: Final = 60  # for a page by Tesseract; a slower page would use up the time of the document
 _LANGUAGES: Final = re.compile(r"[A-Za-z0-9_]{2,40}(?:\+[A-Za-z0-9_]{2,40}){0,9}")
 
 # Letters are read best when some thirty pixels high; more than this is more work and no more text.
-_MOST_SIDE: Final = 3600
-_SMALL_SIDE: Final = 1000
-_SMALL_CHART_SIDE: Final = 1600
+_MAX_SIDE_PIXELS: Final = 3600
+_MIN_SIDE_PIXELS: Final = 1000  # smaller pages are doubled in size: their letters are too small
+_MIN_CHART_SIDE_PIXELS: Final = 1600  # labels of charts are smaller than the letters of pages
 
 # What engines are less sure of than this is mostly lines and dots taken for letters.
-_SURE_PERCENT: Final = 50.0
-_SURE_SHARE: Final = 0.6
-_SURE_PERCENT_UPRIGHT: Final = 70.0
-_SURE_PERCENT_IN_PHOTOGRAPHS: Final = 90.0
-_SURE_OF_MOST: Final = 0.5
-_FEWEST_LETTERS_UPRIGHT: Final = 3
+_MIN_CONFIDENCE_PERCENT: Final = 50.0
+_MIN_CONFIDENCE_SHARE: Final = 0.6  # the same on the scale of RapidOCR, from 0 to 1
+_MIN_AXIS_CONFIDENCE_PERCENT: Final = 70.0  # horizontal labels, turned with the axis, look like letters too
+_MIN_PHOTO_CONFIDENCE_PERCENT: Final = 90.0  # grain looks like letters here and there
+_MIN_SURE_WORDS_SHARE: Final = 0.5  # with fewer sure words, the picture is a photograph
+_MIN_AXIS_LETTERS: Final = 3  # an axis has a word for a name; fewer letters are numbers misread
 
 # Where a chart's upright text stands: the name of its vertical axis.
-_AXIS_SHARE: Final = 0.18
-_TSV_COLUMNS: Final = 12
+_AXIS_WIDTH_SHARE: Final = 0.18
+_TSV_COLUMNS: Final = 12  # fixed by Tesseract's TSV format
 _SPARSE: Final = ("--psm", "11", "tsv")
-_LABEL_SECONDS: Final = 20.0
+_LABEL_SECONDS: Final = 20.0  # for a second pass over a page; after a time-out the text of the first pass remains
 _USUAL: Final = "eng"
 _NO_LANGUAGES: Final = ("osd", "equ", "snum")
 
 # A page of prose has this many words, and this many in a line.
-_FEWEST_PROSE_WORDS: Final = 40
-_PROSE_WORDS_IN_LINE: Final = 5
-_LABEL_WORDS: Final = 3
-_NEARLY_ALL: Final = 0.8
+_MIN_PROSE_WORDS: Final = 40
+_MIN_PROSE_WORDS_PER_LINE: Final = 5  # lines of tables and charts have fewer
+_MAX_LABEL_WORDS: Final = 3  # so short a line must match in every word; longer lines may have words misread
+_NEARLY_ALL_SHARE: Final = 0.8  # of the words of the text; the order of the labels is used above
 _AROUND_WORDS: Final = ".,;:!?()[]{}|'\"“”‘’*_~-—–"
 
 # Two columns: hardly a line runs across the gap between them, and lines fill the column that they stand in.
-_MOST_ACROSS: Final = 0.2
-_FEWEST_IN_COLUMN: Final = 3
-_FILLED: Final = 0.5
+_MAX_ACROSS_SHARE: Final = 0.2
+_MIN_COLUMN_LINES: Final = 3  # fewer lines side by side are a heading or a table
+_MIN_FILLED_SHARE: Final = 0.5  # of the column's width, by the median line; cells of tables fill less
 
 
 class Engine(NamedTuple):
-    """What reads pages (prose, in reading order), and what reads the labels of charts within so many seconds.
+    """An OCR engine: a function for pages (prose, in reading order), and a function for chart labels with a time limit.
 
     `lacks` says which of the languages it cannot read here; it reads with the others.
     """
@@ -74,7 +74,7 @@ class Engine(NamedTuple):
 
 
 def engine_named(name: str = "") -> Engine | None:
-    """The engine of that name, or the first that is there when no name is given; None when there is none."""
+    """The engine with the given name, or the first installed engine; None if none is installed."""
     if name in ("", "tesseract") and shutil.which("tesseract"):
         return Engine(with_tesseract, labels_by_tesseract, languages_missing)
     has_rapidocr = importlib.util.find_spec("rapidocr") and importlib.util.find_spec("onnxruntime")
@@ -84,7 +84,7 @@ def engine_named(name: str = "") -> Engine | None:
 
 
 def with_tesseract(image: Image, languages: str) -> str:
-    """The text in a picture, by the program `tesseract`, which is given the picture and nothing else.
+    """The text in a picture, by the program `tesseract`, given only the picture.
 
     What does not look like a page of prose is read once more for labels: as a page, a chart loses its numbers.
     """
@@ -96,9 +96,9 @@ def with_tesseract(image: Image, languages: str) -> str:
 
 
 def with_labels(text: str, labels: list[Line]) -> str:
-    """The text, and the labels that it does not have; in the labels' order if they have nearly all of it."""
+    """The text plus labels missing from the text; in label order if the labels contain nearly all of the text."""
     own, in_labels = Counter(_tokens(text)), Counter(token for line in labels for token in _tokens(line.text))
-    if in_labels.total() > own.total() and (own & in_labels).total() >= _NEARLY_ALL * own.total():
+    if in_labels.total() > own.total() and (own & in_labels).total() >= _NEARLY_ALL_SHARE * own.total():
         more = "\n".join(line for line in text.split("\n") if not _take_words(line, in_labels))
         return tidy("\n".join(in_rows(labels)) + f"\n\n{more}").strip()
     more = "\n".join(in_rows([line for line in labels if not _take_words(line.text, own)]))
@@ -106,10 +106,10 @@ def with_labels(text: str, labels: list[Line]) -> str:
 
 
 def _take_words(line: str, words: Counter[str]) -> bool:
-    """True if a line is there already: then its words are taken from there; a long line may differ a bit."""
+    """True if `words` contains the line, whose words are then removed from `words`; a long line may differ a little."""
     tokens = Counter(_tokens(line))
     lacking = (tokens - words).total()
-    if lacking and (tokens.total() <= _LABEL_WORDS or lacking > tokens.total() / 2):
+    if lacking and (tokens.total() <= _MAX_LABEL_WORDS or lacking > tokens.total() / 2):
         return False
     words.subtract(tokens & words)
     return True
@@ -122,17 +122,17 @@ def _tokens(text: str) -> list[str]:
 def _is_prose(text: str) -> bool:
     lines = [line.split() for line in text.split("\n") if line.strip()]
     words = sum(map(len, lines))
-    return words >= _FEWEST_PROSE_WORDS and words >= _PROSE_WORDS_IN_LINE * len(lines)
+    return words >= _MIN_PROSE_WORDS and words >= _MIN_PROSE_WORDS_PER_LINE * len(lines)
 
 
 def languages_missing(languages: str) -> tuple[str, ...]:
-    """Which of the languages Tesseract does not have; none when it does not say what it has."""
+    """Languages missing from Tesseract; empty if Tesseract does not list any."""
     has = _languages_there()
     return tuple(dict.fromkeys(name for name in languages.split("+") if name not in has)) if has else ()
 
 
 def _languages_to_use(languages: str) -> str:
-    """Those of the languages that are there; English, or whatever is there, if none of them is."""
+    """The installed languages among the given; if none, English or else the first installed language."""
     has = _languages_there()
     there = [name for name in languages.split("+") if name in has] if has else languages.split("+")
     return "+".join(there or [name for name in (_USUAL, *has) if name in has and name not in _NO_LANGUAGES][:1])
@@ -149,18 +149,20 @@ def _languages_there() -> tuple[str, ...]:
 
 
 def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Line]:
-    """The lines in a chart, wherever they stand; those along its vertical axis come last."""
+    """The lines of text in a chart; lines along the vertical axis come last."""
     from PIL.Image import Transpose
 
     ends = time.monotonic() + seconds
-    ready = _prepared(image, _SMALL_CHART_SIDE)
-    lines = _lines_of_tsv(_tesseract(ready, languages, seconds, *_SPARSE), _SURE_PERCENT)
-    axis = ready.crop((0, 0, max(1, round(ready.width * _AXIS_SHARE)), ready.height)).transpose(Transpose.ROTATE_270)
+    ready = _prepared(image, _MIN_CHART_SIDE_PIXELS)
+    lines = _lines_of_tsv(_tesseract(ready, languages, seconds, *_SPARSE), _MIN_CONFIDENCE_PERCENT)
+    axis = ready.crop((0, 0, max(1, round(ready.width * _AXIS_WIDTH_SHARE)), ready.height)).transpose(
+        Transpose.ROTATE_270
+    )
     darkest, lightest = axis.getextrema()
     if darkest != lightest:
         seconds = max(1.0, ends - time.monotonic())
-        for line in _lines_of_tsv(_tesseract(axis, languages, seconds, *_SPARSE), _SURE_PERCENT_UPRIGHT):
-            if sum(map(str.isalpha, line.text)) >= _FEWEST_LETTERS_UPRIGHT:
+        for line in _lines_of_tsv(_tesseract(axis, languages, seconds, *_SPARSE), _MIN_AXIS_CONFIDENCE_PERCENT):
+            if sum(map(str.isalpha, line.text)) >= _MIN_AXIS_LETTERS:
                 below = ready.height + line.top
                 lines.append(Line(0.0, below, 1.0, below + line.bottom - line.top, line.text))
     return lines
@@ -190,13 +192,13 @@ def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
 
 
 def _lines_of_tsv(table: str, sure_percent: float) -> list[Line]:
-    """The lines of the words that Tesseract is sure of."""
+    """Lines of the words recognized with at least `sure_percent` confidence."""
     rows = [cells for row in table.splitlines()[1:] if len(cells := row.split("\t")) == _TSV_COLUMNS]
     words = [cells for cells in rows if cells[-1].strip()]
     sure = [cells for cells in words if float(cells[-2]) >= sure_percent]
-    if len(sure) < _SURE_OF_MOST * len(words):
+    if len(sure) < _MIN_SURE_WORDS_SHARE * len(words):
         # A photograph: grain looks like letters here and there.
-        sure = [cells for cells in sure if float(cells[-2]) >= _SURE_PERCENT_IN_PHOTOGRAPHS]
+        sure = [cells for cells in sure if float(cells[-2]) >= _MIN_PHOTO_CONFIDENCE_PERCENT]
     lines: dict[tuple[str, ...], list[Line]] = defaultdict(list)
     for cells in sure:
         left, top, width, height = map(float, cells[6:10])
@@ -210,14 +212,14 @@ def _united(words: list[Line]) -> Line:
 
 
 def with_rapidocr(image: Image, languages: str) -> str:  # noqa: ARG001 - its one model reads Latin and Chinese
-    """The text in a picture, by RapidOCR, its lines put in order by us."""
+    """The text in a picture, by RapidOCR, with lines sorted into reading order."""
     lines = _lines_by_rapidocr(_prepared(image))
     return tidy("\n\n".join("\n".join(rows) for rows in in_reading_order(lines) if rows))
 
 
 def labels_by_rapidocr(image: Image, languages: str, seconds: float) -> list[Line]:  # noqa: ARG001 - see above
-    """The lines in a chart, upright ones too."""
-    return _lines_by_rapidocr(_prepared(image), _SURE_SHARE)
+    """The lines in a chart, including vertical lines."""
+    return _lines_by_rapidocr(_prepared(image), _MIN_CONFIDENCE_SHARE)
 
 
 def _lines_by_rapidocr(image: Image, sure_share: float = 0.0) -> list[Line]:
@@ -243,7 +245,7 @@ def _rapidocr() -> Any:
 
 
 class Line(NamedTuple):
-    """A line of text and the box that it stands in."""
+    """A line of text and the line's bounding box."""
 
     left: float
     top: float
@@ -253,12 +255,12 @@ class Line(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """The height at which it stands."""
+        """The vertical centre."""
         return (self.top + self.bottom) / 2
 
 
 def in_reading_order(lines: list[Line]) -> list[list[str]]:
-    """The rows of text, column by column: what runs across all columns parts those above from those below."""
+    """Rows of text, column by column; a line across all columns separates the rows above from the rows below."""
     gap = _gap_between_columns(lines)
     if gap is None:
         return [in_rows(lines)]
@@ -289,7 +291,7 @@ def _gap_between_columns(lines: list[Line]) -> float | None:
         left = [line for line in lines if line.right <= at]
         right = [line for line in lines if line.left >= at]
         across = len(lines) - len(left) - len(right)
-        if min(len(left), len(right)) < _FEWEST_IN_COLUMN or across > _MOST_ACROSS * len(lines):
+        if min(len(left), len(right)) < _MIN_COLUMN_LINES or across > _MAX_ACROSS_SHARE * len(lines):
             continue
         if _is_column(left) and _is_column(right) and _side_by_side(left, right):
             gaps.append((across, at))
@@ -297,10 +299,12 @@ def _gap_between_columns(lines: list[Line]) -> float | None:
 
 
 def _is_column(lines: list[Line]) -> bool:
-    """Whether lines fill the width they have, as prose does; a table's cells do not."""
+    """True if the lines fill the column width as prose does; table cells do not."""
     width = max(line.right for line in lines) - min(line.left for line in lines)
     widths = sorted(line.right - line.left for line in lines)
-    return widths[len(widths) // 2] >= _FILLED * width and sum(len(line.text) for line in lines) >= 12 * len(lines)
+    return widths[len(widths) // 2] >= _MIN_FILLED_SHARE * width and sum(len(line.text) for line in lines) >= 12 * len(
+        lines
+    )
 
 
 def _side_by_side(left: list[Line], right: list[Line]) -> bool:
@@ -309,7 +313,7 @@ def _side_by_side(left: list[Line], right: list[Line]) -> bool:
 
 
 def in_rows(lines: list[Line]) -> list[str]:
-    """Lines top down; what stands side by side is one row."""
+    """Lines from top to bottom; lines side by side are joined into a row."""
     rows: list[list[Line]] = []
     for line in sorted(lines, key=lambda line: line.middle):
         if rows and line.middle < rows[-1][0].bottom:
@@ -319,25 +323,25 @@ def in_rows(lines: list[Line]) -> list[str]:
     return [" ".join(line.text for line in sorted(row)) for row in rows]
 
 
-def _prepared(image: Image, small_side: int = _SMALL_SIDE) -> Image:
-    """The picture in grey, of a size at which letters are read well."""
+def _prepared(image: Image, small_side: int = _MIN_SIDE_PIXELS) -> Image:
+    """The picture in grey, at a size suitable for OCR."""
     grey = image.convert("L")
     side = max(grey.size)
-    if side > _MOST_SIDE:
-        grey.thumbnail((_MOST_SIDE, _MOST_SIDE))
+    if side > _MAX_SIDE_PIXELS:
+        grey.thumbnail((_MAX_SIDE_PIXELS, _MAX_SIDE_PIXELS))
     elif side < small_side:
         grey = grey.resize((grey.width * 2, grey.height * 2))
     return grey
 
 
 def _joined(text: str) -> str:
-    """Recognized lines as paragraphs, words that a line's end broke made whole."""
+    """Recognized lines as paragraphs, with words rejoined that a line end broke."""
     text = tidy(text.replace("\f", "\n\n"))
     return re.sub(r"(?<=[a-z])-\n(?=[a-z])", "", text)
 
 
 class ReadOptions(NamedTuple):
-    """Whether scans and pictures are recognized and in which languages, and how much of a document is read at most."""
+    """OCR settings and languages, and limits on the size and reading time of a document."""
 
     ocr: bool = True
     languages: str = "eng"
@@ -354,13 +358,13 @@ class ReadOptions(NamedTuple):
     """How long the pictures on pages with text may take, beyond what scans may take."""
 
 
-_PICTURE_SECONDS: Final = 20.0
+_MAX_PICTURE_SECONDS: Final = 20.0  # a slower picture would use up the time of the document (picture_seconds)
 
 Result = TypeVar("Result")
 
 
 class DocumentSource(NamedTuple):
-    """What a reader gets: the kind and the bytes of a file, how much of it is read, and who recognizes its scans."""
+    """Input of a document reader: the kind and bytes of a file, the reading limits, and the OCR."""
 
     kind: str
     data: bytes
@@ -369,7 +373,7 @@ class DocumentSource(NamedTuple):
 
 
 class Recognition:
-    """Recognizes until the time for it is used up; `on_page` is told before and after each page and picture."""
+    """Recognizes until the time limit; calls `on_page` before and after each page and picture."""
 
     def __init__(self, options: ReadOptions, on_page: Callable[[], None]) -> None:
         self._engine = engine_named(options.engine) if options.ocr else None
@@ -383,27 +387,27 @@ class Recognition:
 
     @property
     def is_wanted(self) -> bool:
-        """True if anything is to be recognized, be there an engine for it or not."""
+        """True if OCR is turned on, with or without an installed engine."""
         return self._options.ocr
 
     def text_in(self, image: Image) -> str | None:
-        """The text in the picture of a page, or None when it was not looked for."""
+        """The text in the picture of a page, or None if not recognized."""
         options = self._options
         return self._recognize("page", options.ocr_seconds, lambda engine: engine.text(image, options.languages))
 
     def labels_in(self, picture: Callable[[], Image | None]) -> list[Line]:
-        """The lines in a picture on a page; the picture is made only if there is an engine and time for it."""
+        """The lines in a picture on a page; calls `picture` only if an engine and time are available."""
         options = self._options
 
         def labels(engine: Engine) -> list[Line]:
             image = picture()
-            seconds = min(_PICTURE_SECONDS, options.read_seconds)
+            seconds = min(_MAX_PICTURE_SECONDS, options.read_seconds)
             return [] if image is None else engine.labels(image, options.languages, seconds)
 
         return self._recognize("picture", options.picture_seconds, labels) or []
 
     def _recognize(self, kind: str, seconds: float, work: Callable[[Engine], Result]) -> Result | None:
-        """What the engine makes of a page or picture; None without an engine or time for it, and when it fails."""
+        """The engine's result for a page or picture; None without an engine, without time, or after a failure."""
         if self._engine is None:
             self._without_engine[kind] += 1
             return None
@@ -427,7 +431,7 @@ class Recognition:
         return None
 
     def notes(self) -> Iterator[str]:
-        """What was not recognized, and what to do about it."""
+        """Notes on scans and pictures left out, each with a remedy if there is any."""
         if self._without_engine["page"]:
             yield f"is a scan; {HOW_TO_READ} it" if self.is_wanted else "is a scan, and recognizing scans is turned off"
         elif self._without_engine["picture"] and self.is_wanted:

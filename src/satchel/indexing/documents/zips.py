@@ -1,4 +1,4 @@
-"""Office files and e-books are zips: what speaks against unpacking one, its parts, and the pictures in it."""
+"""Zip archives of office files and e-books: checks against zip bombs, parts, and embedded pictures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-_MOST_ENTRIES: Final = 20_000
-_MOST_BYTES: Final = 1_000_000_000
-_MOST_MARKUP_BYTES: Final = 400_000_000
+_MAX_ENTRIES: Final = 20_000  # zip bomb: documents have far fewer parts (docs/documents.md)
+_MAX_UNPACKED_BYTES: Final = 1_000_000_000  # zip bomb: of the 2 GB for a child (MEMORY_BYTES)
+_MAX_MARKUP_BYTES: Final = 400_000_000  # bounds the time: all markup is searched for entities
 
-_ENCRYPTED: Final = 1
+_ENCRYPTED_FLAG: Final = 1  # bit 0 of an entry's flags in the zip format
 
 _MARKUP: Final = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".vml", ".svg")
 # E-books name the type of their pages; office files name none. Entities are nobody's honest need.
@@ -37,7 +37,7 @@ BROKEN: Final = (*BROKEN_ZIP, KeyError)
 
 
 def part_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> bytes:
-    """A part of an archive that was not objected to, or nothing when it is not there or is longer than that."""
+    """A part of an archive accepted by `check_zip`; empty if missing or longer than `most_bytes`."""
     try:
         entry = archive.getinfo(place)
         return archive.read(entry) if entry.file_size <= most_bytes else b""
@@ -46,7 +46,7 @@ def part_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> bytes:
 
 
 def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element | None:
-    """A part of such an archive as a tree; None for what is no markup, as it was not looked into for entities."""
+    """A part of a checked archive as an XML tree; None for parts without a markup suffix, not checked for entities."""
     data = part_of(archive, place, most_bytes) if place.lower().endswith(_MARKUP) else b""
     try:
         # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
@@ -56,7 +56,7 @@ def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element 
 
 
 def local_name(element: Element) -> str:
-    """The name of an element without its namespace."""
+    """The name of an element without the namespace."""
     return element.tag.rpartition("}")[2]
 
 
@@ -71,12 +71,12 @@ def check_zip(data: bytes) -> None:
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
-    if len(entries) > _MOST_ENTRIES:
+    if len(entries) > _MAX_ENTRIES:
         raise CannotRead(f"is a zip bomb: {len(entries):,} files in one archive")
-    if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+    if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
         raise CannotRead("is encrypted; save it without a password to have it read")
     total = sum(entry.file_size for entry in entries)
-    if total > _MOST_BYTES:
+    if total > _MAX_UNPACKED_BYTES:
         raise CannotRead(f"is a zip bomb: it unpacks to {total:,} bytes")
     for entry in entries:
         if grows_too_much(entry):
@@ -84,48 +84,48 @@ def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
 
 
 def _check_markup(archive: zipfile.ZipFile) -> None:
-    left = _MOST_MARKUP_BYTES
+    left = _MAX_MARKUP_BYTES
     for entry in archive.infolist():
         name = entry.filename.lower()
         if not name.endswith(_MARKUP):
             continue
         left -= entry.file_size
         if left < 0:
-            raise CannotRead(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
+            raise CannotRead(f"holds more than {_MAX_MARKUP_BYTES:,} bytes of markup")
         # Read to its end: a part that is longer than it says does not have the checksum that it says.
         text = archive.read(entry).replace(b"\0", b"")
         if b"<!ENTITY" in text or (b"<!DOCTYPE" in text and not name.endswith(_TYPED)):
             raise CannotRead("declares XML entities, which can grow without end")
 
 
-_MOST_PICTURE_BYTES: Final = 30_000_000
-_MOST_ON_PAGE: Final = 50
+_MAX_PICTURE_BYTES: Final = 30_000_000  # bounds memory; larger pictures are not recognized
+_MAX_PICTURES_ON_PAGE: Final = 50  # bounds the time for OCR; further pictures are not recognized
 
 
 class Illustrated(NamedTuple):
-    """A page, and where in the archive its pictures are."""
+    """A page, and the paths of the page's pictures in the archive."""
 
     page: Page
     places: tuple[str, ...] = ()
 
 
 def places_in(markdown: str, folder: str) -> tuple[str, ...]:
-    """Where in the archive the pictures of a page are, which lies in a folder of it."""
+    """Paths in the archive of a page's pictures, resolved against the page's folder."""
     return tuple(
         posixpath.normpath(posixpath.join(folder, unquote(place)))
-        for place in picture_places(markdown)[:_MOST_ON_PAGE]
+        for place in picture_places(markdown)[:_MAX_PICTURES_ON_PAGE]
         if ":" not in place
     )
 
 
 def illustrated(page: Page, folder: str) -> Illustrated:
-    """The page with what its pictures are said to show in their place; `folder` is where it lies in the archive."""
+    """The page with alternative texts in place of pictures; `folder` is the page's folder in the archive."""
     markdown, pictures = without_pictures(page.markdown)
     return Illustrated(page._replace(markdown=tidy(markdown), pictures=pictures), places_in(page.markdown, folder))
 
 
 def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognition) -> tuple[Page, ...]:
-    """The pages with what is written in their pictures."""
+    """The pages with the text recognized in pictures."""
     if not recognition.is_wanted or not any(places for _, places in pages):
         return tuple(page for page, _ in pages)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -139,11 +139,11 @@ def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognit
 
 
 def _is_worth(archive: zipfile.ZipFile, place: str) -> bool:
-    data = part_of(archive, place, _MOST_PICTURE_BYTES)
+    data = part_of(archive, place, _MAX_PICTURE_BYTES)
     answer = with_picture(data, lambda image: is_worth_reading(*image.size)) if data else False
     return answer is True
 
 
 def _picture(archive: zipfile.ZipFile, place: str) -> Image | None:
-    picture = with_picture(part_of(archive, place, _MOST_PICTURE_BYTES), lambda image: frame_at(image, 1))
+    picture = with_picture(part_of(archive, place, _MAX_PICTURE_BYTES), lambda image: frame_at(image, 1))
     return None if isinstance(picture, Unreadable) else picture
