@@ -1,6 +1,6 @@
-"""What prepares files for the store: parses or reads them, cuts them into pieces, and may make the pieces' vectors.
+"""Workers prepare files for the store: parse files, split them into pieces, and optionally embed the pieces.
 
-Whoever does the work, the same job gives the same result; it may be done twice, and done again elsewhere.
+Jobs are deterministic and may be repeated: every worker returns the same result for the same job.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Job(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """The vectors of texts, by the texts' hashes: plain bytes, which cross process borders as they are."""
+    """The vectors of texts with the texts' hashes, as plain bytes for transport between processes."""
 
     hashes: tuple[bytes, ...]
     rows: bytes
     """Little-endian float32, one vector after the other."""
 
     def as_array(self) -> NDArray[np.float32]:
-        """One row for each hash."""
+        """The vectors as an array with a row for each hash."""
         import numpy as np
 
         count = len(self.hashes)
@@ -42,7 +42,7 @@ class Vectors(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A file as the store keeps it."""
+    """A file prepared for the store."""
 
     path: str
     outline: Outline
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
 
 
 class Load(NamedTuple):
-    """How much there is to prepare, in bytes."""
+    """The amount of work to prepare, in bytes."""
 
     sources: int
     documents: int
@@ -63,18 +63,18 @@ class Load(NamedTuple):
 
 @runtime_checkable
 class Workers(Protocol):
-    """Those who prepare files."""
+    """A group of workers for the preparation of files."""
 
     @property
     def count(self) -> int:
-        """How many work at once."""
+        """The number of parallel workers."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What there is to say about how the work went."""
+        """Notes for the user on the run."""
 
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
-        """The files of the jobs, in their order; only so many jobs are taken as are worked at."""
+        """The prepared files in the order of the jobs; no more jobs are taken than are in work."""
 
 
 WorkersMaker = Callable[[Load], AbstractContextManager[Workers]]
