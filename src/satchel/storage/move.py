@@ -1,14 +1,14 @@
-"""Moving everything that one store keeps to another, and finding out whether both hold the same and answer the same.
+"""Transfer of a whole store to another, and comparison of two stores by content and by answers.
 
-A move goes in small commits, each of which is kept if we are stopped. Nothing is open in the target that is closed in
-the source. Who is in which group goes first; each file and block comes with the very list of those who may read it; and
-until the end, what nothing was said about is nobody's. A store that is not complete says so (the fact `moving`), and is
-not taken for one that is. A move that was stopped is simply begun again: what is there already is passed over. The
-source may change meanwhile. What has changed is carried again until both hold the same.
+A transfer goes in small commits, and every finished commit survives an interruption. At no time may anybody read in the
+target what the source forbids: group members come first, each file and block comes with its access list, and until the
+end the default access is "deny". An incomplete store carries the fact `moving` and is never used as a complete store.
+An interrupted transfer is simply started again; rows already in the target are skipped. The source may change
+meanwhile: changed rows are transferred again until both stores are equal.
 
-Two stores are compared without either in memory: everything is encoded in one canonical way, in an order that does not
-depend on the store, and counted and hashed kind by kind. What a store derives from that is compared by asking both the
-same questions.
+Two stores are compared without loading either into memory: everything is put into a canonical encoding, in an order
+independent of the store, then counted and hashed by kind. Data derived from the rows is compared by asking both stores
+the same questions.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ Watcher = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Tallied:
-    """How many there are of a kind, and the hash of all of them."""
+    """The number of entries of a kind, and the hash of all of them."""
 
     count: int
     digest: str
 
 
 class Sample(NamedTuple):
-    """What a question can be made from: the name of something in a file, and the vector of the file's first piece."""
+    """The material for a test question: the name of something in a file, and the vector of the file's first piece."""
 
     rank: bytes
     """The hash of the file's path: those with the smallest are asked about."""
@@ -74,7 +74,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Everything that a store holds at one moment, in numbers and hashes."""
+    """Counts and hashes of everything in a store at a single moment."""
 
     generation: int
     kinds: dict[str, Tallied]
@@ -82,7 +82,7 @@ class Tally:
     samples: list[Sample]
 
     def differences(self, other: Tally, *, policy_too: bool = True) -> list[str]:
-        """The kinds of which the other store holds something else, in words."""
+        """A message for each kind with different content in the other store."""
         differences = []
         for kind in KINDS:
             there, here = self.kinds[kind], other.kinds[kind]
@@ -111,12 +111,12 @@ _JSON: Final = json.JSONEncoder(separators=(",", ":"), default=_encodable)
 
 
 def line(*values: Any) -> bytes:
-    """Values in one encoding; NUL becomes the character that replaces it where a database cannot store it."""
+    """The values in the canonical encoding; NUL becomes U+FFFD, as in databases without support for NUL."""
     return _JSON.encode(values).encode().replace(b"\\u0000", b"\\ufffd")
 
 
 def content_lines(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
-    """The blocks, pieces, vectors, pages and mentions of a file, each as a line of its kind."""
+    """The blocks, pieces, vectors, pages and mentions of a file, each with its kind and as an encoded line."""
     path, outline = stored.path, stored.file.outline
     for i, block in enumerate(outline.blocks):
         yield "blocks", line(path, i, *block)
@@ -131,13 +131,13 @@ def content_lines(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterato
 
 
 def standing_line(stored: StoredFile) -> bytes:
-    """Everything else that is stored of a file or block: its state, who may read it, and its place in the tree."""
+    """The encoded state, access and place in the tree of a file or block: all stored data except the content."""
     place = (stored.block, stored.origin)
     return line(stored.path, stored.file.state, _text_facts(stored), stored.access, stored.has_own_readers, place)
 
 
 def content_of(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> list[Any]:
-    """The text of a file and how it was read, to compare it with another."""
+    """The text and outline of a file in a form for comparison."""
     return [line(_text_facts(stored)), *content_lines(stored, vectors)]
 
 
@@ -151,7 +151,7 @@ def _text_facts(stored: StoredFile) -> tuple[Any, ...]:
 
 
 def _files_by_path(store: TransferSource) -> Iterator[tuple[StoredFile, dict[bytes, bytes]]]:
-    """Every file and block, with the vectors of it and its neighbours."""
+    """Every file and block, with the vectors of the whole batch."""
     after = ""
     while batch := store.transfer.files_by_path(after=after, limit=_TALLIED_AT_ONCE):
         vectors = store.transfer.vectors(key for stored in batch for key in stored.hashes)
@@ -161,7 +161,7 @@ def _files_by_path(store: TransferSource) -> Iterator[tuple[StoredFile, dict[byt
 
 
 def tally(store: Store, watch: Watcher, doing: str) -> Tally:
-    """Count and hash everything that a store holds, as it is at one moment."""
+    """Count and hash everything in a store within a single snapshot."""
     counts: Counter[str] = Counter()
     hashes = {kind: blake2b(digest_size=16) for kind in KINDS}
     samples: list[Sample] = []
@@ -189,7 +189,7 @@ def tally(store: Store, watch: Watcher, doing: str) -> Tally:
 
 
 def _sample(samples: list[Sample], stored: StoredFile, vectors: Mapping[bytes, bytes]) -> None:
-    """Take a file into the samples, if the hash of its path is one of the smallest."""
+    """Add a file to the samples if the hash of the path is among the smallest."""
     names = (block.name for block in stored.file.outline.blocks if block.name)
     stem = "" if stored.block is not None else stored.path.rpartition("/")[2].partition(".")[0]
     name = next(names, stem or stored.file.text)[:_QUESTION_CHARS]
@@ -200,7 +200,7 @@ def _sample(samples: list[Sample], stored: StoredFile, vectors: Mapping[bytes, b
 
 
 def first_difference(source: Store, target: Store) -> str | None:
-    """The first path at which two stores do not hold the same file or block."""
+    """The first path with a different file or block in the two stores."""
     with source.snapshot(), target.snapshot():
         for pair in zip_longest(_files_by_path(source), _files_by_path(target)):
             present = [entry for entry in pair if entry is not None]
@@ -214,7 +214,7 @@ def first_difference(source: Store, target: Store) -> str | None:
 
 
 def differing_question(source: Store, target: Store, source_tally: Tally) -> str | None:
-    """The first question that two stores do not answer alike; each is asked as another reader."""
+    """The first question with different answers from the two stores; readers take turns with the questions."""
     grants = source.transfer.rows(RowKind.GRANTS)
     principals = sorted({grant.principal for grant in grants if isinstance(grant, Grant)})
     by_meaning = source_tally.kinds["pieces"].count <= _MOST_PIECES_BY_MEANING
@@ -236,7 +236,7 @@ def _query(sample: Sample, *, by_meaning: bool) -> StoreQuery:
 
 
 def _evidence(store: FileIndex, query: StoreQuery, filters: Filters) -> list[tuple[Any, Any]]:
-    """The place of each piece that a store returns, and the evidence for it."""
+    """The location and the evidence of each piece in a store's answer."""
     candidates = store.search(query, filters, top_k=_TOP)
     places = {
         piece.id: (piece.path, piece.block, piece.first_line, piece.last_line)
@@ -254,7 +254,7 @@ def _rounded(signals: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 def _alike(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
-    """True if the evidence is the same. Of pieces that are equally good, any may be the last among the top."""
+    """True if the evidence is the same; among equally good pieces, any may be last in the top list."""
     if sorted(evidence for _, evidence in there) != sorted(evidence for _, evidence in here):
         return False
     known = dict(there)
@@ -271,13 +271,13 @@ _REST: Final = (RowKind.LINKS, RowKind.ACTIVITY, RowKind.COMMITS)
 
 
 class Side(NamedTuple):
-    """A store, and what it is called."""
+    """A store with a display name."""
 
     store: Store
     name: str
 
     def refuse_unfinished(self) -> None:
-        """Raise MoveUnfinished for a store that is still being filled from another."""
+        """Raise MoveUnfinished for a store with an unfinished transfer from another store."""
         begun = self.store.fact(MOVING)
         if begun is not None:
             raise MoveUnfinished(self.name, str(begun))
@@ -285,7 +285,7 @@ class Side(NamedTuple):
 
 @dataclass(slots=True)
 class MoveReport:
-    """What was moved, and what both stores hold now, kind by kind."""
+    """The result of a transfer, and counts and hashes of both stores by kind."""
 
     source: str
     target: str
@@ -305,11 +305,11 @@ class MoveReport:
 
 
 def _unwatched(_doing: str, _done: int, _of: int) -> None:
-    """Report progress to nobody."""
+    """Ignore progress reports."""
 
 
 def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
-    """Bring everything that the source keeps to the target, and make sure that it is there."""
+    """Transfer everything from the source to the target, and verify the result."""
     started = time.perf_counter()
     moving = _Move(source, target, watch, MoveReport(source.name, target.name))
     # A process that was killed a moment ago may still seem to be at work to its database.
@@ -320,7 +320,7 @@ def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
 
 
 def verify(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
-    """Make sure that the target holds what the source holds; whatever differs raises StoresDiffer."""
+    """Compare the target with the source; any difference raises StoresDiffer."""
     started = time.perf_counter()
     source.refuse_unfinished()
     target.refuse_unfinished()
@@ -354,7 +354,7 @@ class _Move:
         self.report.held = source_tally.kinds
 
     def _refuse(self) -> None:
-        """Refuse a source or a target that must not be used."""
+        """Raise an error for an unsuitable source or target."""
         self.source.refuse_unfinished()
         store, name = self.target
         begun = store.fact(MOVING)
@@ -376,7 +376,7 @@ class _Move:
         raise InvalidOption("target", name, problem)
 
     def _carried(self) -> Tally:
-        """Carry until both hold the same; what they hold."""
+        """Repeat the transfer until both stores are equal; return the tally of the source."""
         before: Tally | None = None
         for _ in range(_ROUNDS):
             self.report.rounds += 1
@@ -392,7 +392,7 @@ class _Move:
         raise IndexBusy(self.source.name, "")
 
     def _answers(self, source_tally: Tally) -> bool:
-        """True if both answer alike; False if the source was changed since it was counted."""
+        """True if both stores give the same answers; False if the source has changed since the count."""
         self.watch("arranging", 0, 0)
         self.target.store.catch_up()
         self.target.store.tidy()
@@ -466,7 +466,7 @@ class _Move:
                 self.report.dropped += len(batch)
 
     def _gone(self) -> Iterator[str]:
-        """The paths that only the target has."""
+        """The paths present only in the target."""
         source_paths = _paths(self.source.store)
         in_source = next(source_paths, None)
         for path in _paths(self.target.store):
@@ -476,7 +476,7 @@ class _Move:
                 yield path
 
     def _carry_rows(self, kind: RowKind) -> None:
-        """Put the rows that are lacking after those that are there; if those are others, put all of them anew."""
+        """Append missing rows; if the target's rows are no prefix of the source's rows, replace all of them."""
         self.watch(f"moving {kind.value}", 0, 0)
         with self.source.store.snapshot():
             rows = self.source.store.transfer.rows(kind)
@@ -515,7 +515,7 @@ def _differ(source: Side, target: Side, differences: list[str]) -> StoresDiffer:
 
 
 def _ask_both(source: Side, target: Side, source_tally: Tally) -> int:
-    """Ask both the same questions; how many. A store whose search lags behind what it holds is not asked."""
+    """Ask both stores the same questions and return their number; 0 if the search data of a store is behind."""
     if source.store.facts().behind or target.store.facts().behind:
         return 0
     name = differing_question(source.store, target.store, source_tally)

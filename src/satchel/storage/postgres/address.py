@@ -1,4 +1,4 @@
-"""Where a workspace is: `postgresql://user@host/database?workspace=name`."""
+"""The address of a workspace: `postgresql://user@host/database?workspace=name`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MOST_NAME_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database, as psycopg takes it, and the workspace in it."""
+    """A database URL for psycopg, and the name of a workspace."""
 
     database: str
     workspace: str
 
     @property
     def shown(self) -> str:
-        """The same without the password."""
+        """The address without the password."""
         parts = urlsplit(self.database)
         user, at, host = parts.netloc.rpartition("@")
         netloc = f"{user.partition(':')[0]}{at}{host}"
@@ -30,7 +30,7 @@ class Address:
 
 
 def address_of(url: str, workspace: str = "") -> Address:
-    """The address that a URL names; `workspace` is for one that names none."""
+    """The address in a URL; `workspace` is the default for a URL without a workspace."""
     if not url.startswith(_SCHEMES):
         start = f"{url.partition('://')[0][:20]}://..." if "://" in url else f"{url.partition(':')[0][:20]}..."
         raise InvalidOption("store", start, "must be a URL as postgresql://user@host/database?workspace=name")
@@ -48,7 +48,7 @@ def address_of(url: str, workspace: str = "") -> Address:
 
 
 def _parameters(query: str) -> list[tuple[str, str]]:
-    """The parameters of a URL, as PostgreSQL reads them: a plus is a plus."""
+    """The parameters of a URL, parsed like PostgreSQL does: a plus sign stays a plus sign."""
     parts = [part.partition("=") for part in query.split("&") if part]
     return [(unquote(name), unquote(value)) for name, _, value in parts]
 

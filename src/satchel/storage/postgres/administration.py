@@ -1,8 +1,8 @@
-"""The schema in a database, how it comes to our version, and what an administrator does: set up, let in, look.
+"""The database schema, migrations, and administration: set up the database, grant roles, inspect.
 
-Roles: `satchel_owner` owns everything and logs in nowhere; `satchel_writer` sees one workspace whole; `satchel_reader`
-sees of one workspace what the names under which it reads let it see. Policies are forced, so that the owner is bound
-too. Whoever logs in takes on one of the two for each transaction.
+Roles: `satchel_owner` owns everything and cannot log in; `satchel_writer` sees a whole workspace; `satchel_reader` sees
+the rows of a workspace with access for the reader's names. Row-level security is forced, hence also binds the owner. A
+login takes on the writer's or the reader's role for each transaction.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LEAST_PGVECTOR: Final = (0, 8)
 
 
 def version_of(connection: Connection) -> int:
-    """The version of the database; 0 where nothing of ours is there."""
+    """The schema version of the database; 0 without a Satchel schema."""
     try:
         if value(connection, "SELECT to_regclass('satchel.schema_version')") is None:
             return 0
@@ -64,7 +64,7 @@ def version_of(connection: Connection) -> int:
 
 
 def migrate(connection: Connection, where: str) -> int:
-    """Bring the schema to our version, each step whole or not at all; the version that it was before."""
+    """Migrate the schema to the current version, each step atomically; return the version before."""
     # Whoever migrates now is waited for without a statement that stays open: an index could not be made beside it.
     while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_LOCK,)):
         time.sleep(_LOOK_AGAIN_S)
@@ -95,7 +95,7 @@ def migrate(connection: Connection, where: str) -> int:
 
 
 def _migrate_from(connection: Connection, version: int) -> None:
-    """Take the schema from one version to the next."""
+    """Migrate the schema from a version to the next."""
     is_repeatable, script = _REPEATABLE[version], _script(_MIGRATIONS[version])
     # What is made beside others waits for them, and they do not wait for it. In a transaction whoever is at work goes
     # first; we do not make others queue behind us.
@@ -112,7 +112,7 @@ def _script(name: str) -> str:
 
 
 def invalid_indexes(connection: Connection) -> list[str]:
-    """Indexes that somebody was stopped at making."""
+    """Names of indexes left invalid by an interrupted build."""
     rows = connection.execute(
         "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
         " WHERE NOT indisvalid AND relnamespace = to_regnamespace('satchel')"
@@ -129,7 +129,7 @@ def _not_prepared(connection: Connection, where: str, error: Exception) -> Store
 
 
 def _prepare(connection: Connection, where: str) -> None:
-    """The extension, the roles and the empty schema: what an administrator has to do."""
+    """Create the extension, the roles and the empty schema; requires an administrator."""
     try:
         with connection.transaction():
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -145,7 +145,7 @@ def _prepare(connection: Connection, where: str) -> None:
 
 
 def checked_extension(connection: Connection, where: str) -> str:
-    """The schema in which pgvector's types are; raises if it is too old to filter while it searches."""
+    """The schema with pgvector's types; raises if pgvector is missing or too old for filtered index scans."""
     row = connection.execute(
         "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace"
         " WHERE extname = 'vector'"
@@ -166,7 +166,7 @@ def _is_too_old(pgvector: str) -> bool:
 
 
 class SetUp(NamedTuple):
-    """What was done: the version before and now, and who was let in."""
+    """The result of a setup: the version before and now, and the logins with new roles."""
 
     before: int
     now: int
@@ -174,7 +174,7 @@ class SetUp(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A workspace in the database, in figures."""
+    """Counts of files and pieces in a workspace of the database."""
 
     name: str
     generation: int
@@ -183,7 +183,7 @@ class Held(NamedTuple):
 
 
 class SeenDatabase(NamedTuple):
-    """What is to be seen of a database."""
+    """The state of a database as visible to a login."""
 
     server: str
     user: str
@@ -197,12 +197,12 @@ class SeenDatabase(NamedTuple):
 
     @property
     def pgvector_too_old(self) -> bool:
-        """Whether it cannot filter while it searches."""
+        """True if pgvector cannot filter during an index scan."""
         return _is_too_old(self.pgvector)
 
 
 def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool = False) -> SetUp:
-    """Bring the database to our version, and let logins take on our roles."""
+    """Migrate the database to the current version, and grant Satchel's roles to logins."""
     with map_postgres_errors(address.shown), _connected(address) as connection:
         before = migrate(connection, address.shown)
         for login in logins:
@@ -211,13 +211,13 @@ def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool
 
 
 def let_in(connection: Connection, login: str, *, reading_only: bool = False) -> None:
-    """Let somebody who logs in take on our roles; no more than that."""
+    """Grant Satchel's roles to a login, and nothing else."""
     roles = "satchel_reader" if reading_only else "satchel_reader, satchel_writer"
     connection.execute(sql.SQL(f"GRANT {roles} TO {{}}").format(sql.Identifier(login)))
 
 
 def workspaces(address: Address) -> list[Held]:
-    """Every workspace in the database, seen by its writer, one after the other."""
+    """Every workspace in the database with counts, read with the writer's role."""
     figures = []
     with map_postgres_errors(address.shown), _connected(address) as connection:
         with connection.transaction():
@@ -238,7 +238,7 @@ def workspaces(address: Address) -> list[Held]:
 
 
 def look_at(address: Address) -> SeenDatabase:
-    """What is to be seen of the database at an address, by whoever it names."""
+    """The state of the database at an address, as visible to the login of the address."""
     with map_postgres_errors(address.shown), _connected(address, wait_s=_LOOK_S) as connection:
         connection.execute("SET default_transaction_read_only = on")
         connection.execute("SET statement_timeout = '5s'")

@@ -1,8 +1,8 @@
-"""Connections to one workspace's database: a pool, and for each transaction whom it is made for.
+"""Connections to the database of a workspace: a pool, and the identity of each transaction.
 
-A transaction takes on a role and names before anything is read in it, and both end with it: nothing is left for whoever
-gets the connection next. A connection that turns out to be dead when a transaction begins is replaced, as nothing was
-lost; one that dies later is an error.
+A transaction takes on a role and readers' names before the first read, and both end with the transaction: the next user
+of the connection inherits nothing. A connection found dead at the start of a transaction is replaced, as nothing is
+lost; a connection lost later is an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class Identity(NamedTuple):
-    """As whom a transaction reads: a writer, an owner, or somebody who goes by these names."""
+    """The identity of a transaction: the writer, the owner, or a reader with names."""
 
     role: str
     readers: frozenset[str] = frozenset()
@@ -61,12 +61,12 @@ WRITER: Final = Identity("satchel_writer")
 
 
 def reading_as(readers: frozenset[str] | None) -> Identity:
-    """One who reads under these names; None is the owner of a workspace of one's own."""
+    """The identity of a reader with these names; None means the owner of a single-user workspace."""
     return Identity("satchel_reader", readers or frozenset(), readers is None)
 
 
 class Entered(NamedTuple):
-    """What the database says on entering: the generation, the default access, and which access lists let in."""
+    """The database's answer to `enter`: the generation, the default access, and the readable access lists."""
 
     generation: int
     default_access: str
@@ -74,7 +74,7 @@ class Entered(NamedTuple):
 
     @classmethod
     def read(cls, cursor: psycopg.Cursor[Any]) -> Entered:
-        """The answer to `enter`."""
+        """Parse the answer to `enter`."""
         row = cursor.fetchone()
         assert row is not None
         return cls(row[0], row[1], tuple(row[2]))
@@ -91,7 +91,7 @@ def enter(connection: Connection, identity: Identity, workspace: int) -> psycopg
 
 @dataclass(slots=True)
 class Visit:
-    """A transaction, and as whom it is now."""
+    """A transaction and its current identity."""
 
     database: PostgresDatabase
     is_writing: bool
@@ -102,7 +102,7 @@ class Visit:
     depth: int = 0
 
     def enter(self, identity: Identity) -> None:
-        """Be somebody from now on."""
+        """Take on an identity for the next statements."""
         if identity != self.identity:
             self.database.flush()  # what was held back is sent as whoever said it
             self.identity = None  # until the server has answered, nobody knows
@@ -111,14 +111,14 @@ class Visit:
 
 
 class _OfThread(threading.local):
-    """The transaction that a thread is in, and the connection that it keeps."""
+    """The open transaction and the reserved connection of a thread."""
 
     visit: Visit | None = None
     connection: Connection | None = None
 
 
 class Connections:
-    """The pool, and which transaction each thread is in."""
+    """The connection pool, and the open transaction of each thread."""
 
     def __init__(self, address: Address, *, most: int = _MOST_CONNECTIONS) -> None:
         self.address = address
@@ -151,13 +151,13 @@ class Connections:
 
     @property
     def visit(self) -> Visit | None:
-        """The transaction that this thread is in."""
+        """The open transaction of the calling thread, or None."""
         visit = self._mine.visit
         return None if visit is None or visit.is_over else visit
 
     @contextmanager
     def checked_out(self) -> Iterator[Connection]:
-        """A connection of one's own: this thread's, if it has one."""
+        """The thread's reserved connection, or a connection from the pool for the duration of the context."""
         if self._mine.connection is not None:
             yield self._mine.connection
             return
@@ -180,7 +180,7 @@ class Connections:
 
     @contextmanager
     def kept(self) -> Iterator[Connection]:
-        """One connection, which is alive, for whatever this thread does meanwhile."""
+        """A live connection, reserved for the calling thread for the duration of the context."""
         for attempt in range(_BEGIN_AGAIN):
             with self.checked_out() as connection:
                 try:
@@ -199,7 +199,7 @@ class Connections:
 
     @contextmanager
     def transaction(self, identity: Identity | None, *, writing: bool = False) -> Iterator[Visit]:
-        """A transaction as somebody; within another of this thread, a part of it."""
+        """A transaction with an identity; inside another transaction of the thread, a part of the outer transaction."""
         outer = self.visit
         if outer is not None:
             before = outer.identity
@@ -256,13 +256,13 @@ class Connections:
                 return
 
     def close(self) -> None:
-        """Let go of every connection; those of another process are not ours to close."""
+        """Close all connections; a forked process leaves the connections of its parent open."""
         if os.getpid() == self._pid:
             self._pool.close()
 
 
 def configure(connection: Connection, extension: str) -> None:
-    """What holds for every transaction of a connection, whomever it is made for."""
+    """Apply the settings for all transactions of a connection, independent of the identity."""
     settings = {
         "search_path": f'satchel, "{extension}", pg_temp',
         "idle_in_transaction_session_timeout": str(_IDLE_TIMEOUT_MS),
@@ -280,7 +280,7 @@ def configure(connection: Connection, extension: str) -> None:
 
 
 def _may_write(connection: Connection) -> bool:
-    """Whether this login may take on the writer's role."""
+    """True if this login may take on the writer's role."""
     try:
         with connection.transaction(force_rollback=True):
             connection.execute("SET LOCAL ROLE satchel_writer")
@@ -290,7 +290,7 @@ def _may_write(connection: Connection) -> bool:
 
 
 def _is_over(visit: Visit) -> bool:
-    """Whether the transaction can take no more statements."""
+    """True if the transaction accepts no more statements."""
     info = visit.database.connection.info
     if info.pipeline_status == psycopg.pq.PipelineStatus.ABORTED:
         return True
@@ -298,7 +298,7 @@ def _is_over(visit: Visit) -> bool:
 
 
 def _number_of(connection: Connection, name: str) -> int:
-    """The number of the workspace of that name, which is made if it is not there."""
+    """The number of the workspace with the given name; creates a missing workspace."""
     known = "SELECT satchel.workspace_number(%s)"
     number = value(connection, known, (name,))
     if number is None:

@@ -1,12 +1,12 @@
-"""Searching in PostgreSQL: the evidence for an answer comes in one exchange, and is weighed here as everywhere.
+"""Search in PostgreSQL: the evidence is fetched in a single exchange, and scored like in every store.
 
-What comes is what the asking user may see, because the database gives no more: the inverted lists of the question's
-words, and how near the pieces are in meaning. Up to some ten thousand visible pieces the nearness of all of them is
-reckoned exactly; beyond that, the nearest are found through the index, and those that the words speak for are asked for
-in a second exchange.
+The database returns only rows with access for the asking user: the inverted lists of the question's words, and the
+similarity of pieces to the question. Up to `EXACT_MOST` visible pieces the similarity of all is computed exactly;
+above, the nearest come from the vector index, and the similarity of pieces with word matches is fetched in a second
+exchange.
 
-What a user may see is put together from chunks as columns, and remembered until the next commit. Chunks never change;
-which of them a user may use is what the database says in the very transaction in which they are used.
+A user's view is assembled from chunks of columns, and cached until the next commit. Chunks never change; the database
+decides in each transaction about the chunks visible to the user.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ ChunkKey = tuple[int, int]
 
 
 class StaleView(Exception):
-    """The view is not of the generation that was found."""
+    """The cached view is of another generation than the database."""
 
 
 @dataclass(eq=False, kw_only=True)
 class Seen:
-    """What may be seen, to ask and to weigh answers with."""
+    """The visible part of a workspace, for asking and for scoring."""
 
     starts: dict[ChunkKey, tuple[int, int]]
     view: scoring.View
@@ -73,24 +73,24 @@ class Seen:
 
     @property
     def bytes(self) -> int:
-        """About how much room it takes."""
+        """The approximate memory of the view in bytes."""
         return _PER_PIECE * (len(self.view.segment.piece_ids) + len(self.view.segment.files))
 
     def places_of(self, pieces: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where pieces stand in the columns; -1 for what is not there."""
+        """The positions of pieces in the columns; -1 for absent pieces."""
         if not len(self._ids) or not len(pieces):
             return np.full(len(pieces), -1, np.int64)
         at = np.minimum(np.searchsorted(self._ids, pieces), len(self._ids) - 1)
         return np.where(self._ids[at] == pieces, self._places[at], -1)
 
     def pieces_of_files(self, files: Iterable[int]) -> NDArray[np.int64]:
-        """The pieces of these files that may be seen."""
+        """The visible pieces of these files."""
         columns = self.view.segment
         chosen = scoring.among(columns.files, list(files))[columns.piece_files] & self.view.seen
         return np.asarray(columns.piece_ids[chosen])
 
     def located(self, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], scoring.Postings]:
-        """The inverted lists of each field and term, with the documents' places in the columns."""
+        """The inverted lists by field and term, with the positions of the documents in the columns."""
         by_term: dict[tuple[int, int], list[tuple[int, bytes, bytes]]] = {}
         for field, term, segment, access, documents, counts in rows:
             start = self.starts.get((segment, access))
@@ -109,7 +109,7 @@ def _joined(parts: list[tuple[int, bytes, bytes]]) -> scoring.Postings:
 
 
 class Views:
-    """The views of one workspace."""
+    """The cached views of a workspace."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -119,7 +119,7 @@ class Views:
         self._generation = -1
 
     def known(self, key: tuple[Any, ...]) -> Seen | None:
-        """A view that was made before."""
+        """A cached view, or None."""
         with self._lock:
             seen = self._seen.get(key)
             if seen is not None:
@@ -127,7 +127,7 @@ class Views:
             return seen
 
     def of(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
-        """What may be seen in a transaction."""
+        """The view for a transaction, from the cache or newly made."""
         key = view_key(visit.entered.generation, visit.entered.lists, filters)
         seen = self.known(key)
         if seen is None:
@@ -175,7 +175,7 @@ class Views:
     def _base(
         self, db: PostgresDatabase, allowed: frozenset[int] | None
     ) -> tuple[scoring.Columns, dict[ChunkKey, tuple[int, int]], NDArray[np.bool_]]:
-        """All chunks that may be seen, as one; where each starts; and which files in them are not dead."""
+        """All visible chunks concatenated, the start of each chunk, and a mask of the live files."""
         every = "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access"
         rows = [row for row in db.execute(every, (db.workspace,)) if allowed is None or row[1] in allowed]
         parts = self._columns(db, [(row[0], row[1]) for row in rows])
@@ -195,7 +195,7 @@ class Views:
         return columns, starts, alive
 
     def _columns(self, db: PostgresDatabase, keys: Sequence[ChunkKey]) -> list[dict[str, NDArray[Any]]]:
-        """The columns of chunks, those that are not known from the database."""
+        """The columns of chunks, from the cache or else from the database."""
         with self._lock:
             known = {key: self._chunks[key] for key in keys if key in self._chunks}
             for key in known:
@@ -219,7 +219,7 @@ class Views:
 
 
 def view_key(generation: int, lists: tuple[int, ...], filters: Filters) -> tuple[Any, ...]:
-    """What tells one view from another: owners see how much files are used, users do not."""
+    """The cache key of a view; owners see the usage counts of files, users do not."""
     return generation, lists, filters.readers is None, replace(filters, readers=None)
 
 
@@ -237,7 +237,7 @@ def _concatenated(parts: Sequence[dict[str, NDArray[Any]]], file_starts: Sequenc
 
 
 def _indexed(db: PostgresDatabase, dimensions: int) -> int:
-    """About how many vectors are in the index of near ones, of all workspaces."""
+    """The approximate number of vectors in the vector index, of all workspaces."""
     if not dimensions:
         return 0
     name = f"satchel.dense_nearest_{dimensions}"
@@ -272,7 +272,7 @@ _SOME: Final = (
 
 
 class Answers(NamedTuple):
-    """The cursors of one exchange, to be read when it has come back."""
+    """The cursors of a single exchange, to be read after the exchange."""
 
     postings: psycopg.Cursor[Any]
     near: psycopg.Cursor[Any] | None
@@ -281,7 +281,7 @@ class Answers(NamedTuple):
 
 @dataclass
 class Search:
-    """One question to what somebody may see."""
+    """A question to a view."""
 
     _connection: Connection
     _workspace: int
@@ -295,13 +295,13 @@ class Search:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every visible piece is compared."""
+        """True if every visible piece is compared."""
         seen = self._seen
         few = seen.visible_pieces <= EXACT_MOST or seen.visible_pieces < _INDEX_SHARE * seen.indexed_pieces
         return few or not seen.dimensions
 
     def ask(self) -> Answers:
-        """Put the questions; within a pipeline, nothing is waited for."""
+        """Send the queries; within a pipeline, without waiting for results."""
         terms = [signed(scoring.hash_of(term)) for term in self._query.terms]
         postings = self._execute(_POSTINGS, (self._workspace, terms))
         return Answers(postings, self._ask_near(), self._ask_defining())
@@ -337,7 +337,7 @@ class Search:
         return cursor
 
     def weigh(self, answers: Answers, top_k: int) -> list[Candidate]:
-        """The candidates, from what has come back."""
+        """The candidates from the results of the queries."""
         defining: dict[int, set[int]] = {}
         for owners, cursor in answers.defining:
             for file, piece in selecting.exactly(cursor.fetchall(), owners):
@@ -358,7 +358,7 @@ class Search:
     def _ask_again(
         self, candidates: Sequence[Candidate], known: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """How near the pieces are for which something else speaks."""
+        """The similarity of candidate pieces not returned by the vector index."""
         pieces = self._seen.pieces_of_files({candidate.file for candidate in candidates if not candidate.is_passage})
         passages = [candidate.piece for candidate in candidates if candidate.is_passage]
         unknown = np.setdiff1d(np.union1d(pieces, np.array(passages, np.int64)), known).tolist()
@@ -372,18 +372,18 @@ class Search:
 
 @dataclass(slots=True)
 class Gathered:
-    """What came back, to gather evidence from."""
+    """The results of the queries as a source of evidence."""
 
     view: scoring.View
     _postings: dict[tuple[int, int], scoring.Postings]
     _likeness: NDArray[np.float32]
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[scoring.Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
         return [self._postings.get((FIELDS[field], signed(term)), scoring.NO_POSTINGS) for term in hashes]
 
     def likeness(self, _: NDArray[np.float32]) -> NDArray[Any]:
-        """How near each piece is in meaning."""
+        """The similarity of each piece to the question."""
         return self._likeness.copy()
 
 

@@ -38,7 +38,7 @@ _Value = TypeVar("_Value")
 
 
 class PostgresStore(RelationalReader):
-    """One workspace in a database; made when it is not there. `patience` is how long a commit waits for another's."""
+    """A workspace in a database, created if missing; a commit waits up to `patience` seconds for other commits."""
 
     many_writers: Final = True
 
@@ -54,7 +54,7 @@ class PostgresStore(RelationalReader):
 
     @property
     def where(self) -> str:
-        """Where it is, without the password."""
+        """The address of the store without the password."""
         return self._connections.shown
 
     # -- reading
@@ -71,7 +71,7 @@ class PostgresStore(RelationalReader):
             yield visit.database
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
-        """What the lists say that the database shows us: the second lock's word is not taken for the first's."""
+        """The readable access lists, computed here as a second check beside the database's row-level security."""
         visit = self._connections.visit
         assert visit is not None
         key = (visit.entered.generation, filters.readers)
@@ -90,19 +90,19 @@ class PostgresStore(RelationalReader):
             memory[key] = value
 
     def search_version(self) -> tuple[object, ...]:
-        """What changes whenever a search could answer differently."""
+        """A value that changes whenever search results could change."""
         return (self.generation,)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Whatever this thread reads meanwhile is of one moment."""
+        """A context in which all reads of the calling thread see the same state."""
         with self._connections.transaction(None):
             yield
 
     # -- searching
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
-        """The pieces with the most evidence, of what the readers may see, in a stable order."""
+        """The readable pieces with the most evidence, in a stable order."""
         before = self._last.get(filters)
         seen = None if before is None else self._views.known(view_key(before.generation, before.lists, filters))
         if self._connections.visit is None and before is not None and seen is not None:
@@ -122,7 +122,7 @@ class PostgresStore(RelationalReader):
     def _search_at_once(
         self, before: Entered, seen: Seen, query: StoreQuery, filters: Filters, top_k: int
     ) -> list[Candidate]:
-        """Begin, enter and ask in one exchange; whether what was known still holds is seen when it comes back."""
+        """Begin, enter and search in a single exchange with a cached view; raises StaleView if the view is outdated."""
         here = self._connections.workspace
         with self._connections.checked_out() as connection, map_postgres_errors(self.where):
             search = Search(connection, here, seen, query)
@@ -149,7 +149,7 @@ class PostgresStore(RelationalReader):
 
     @contextmanager
     def lock(self, *, wait: float = 0) -> Iterator[None]:
-        """Be the one writer, for as long as several commits take; wait so many seconds for another to end."""
+        """Hold exclusive write access over several commits; wait up to `wait` seconds for another writer."""
         if getattr(self._writing, "now", False):
             yield
             return
@@ -171,7 +171,7 @@ class PostgresStore(RelationalReader):
         return _WRITERS_LOCK, self._connections.workspace % 2**31
 
     def _unlock(self, connection: Connection) -> None:
-        """Give the lock back, also if nobody knows whether it was taken."""
+        """Release the lock, even if unsure whether the lock was acquired."""
         try:
             if not connection.broken:
                 connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
@@ -181,7 +181,7 @@ class PostgresStore(RelationalReader):
 
     @contextmanager
     def write(self) -> Iterator[PostgresWriter]:
-        """One commit: all of it becomes visible, or nothing. Others' commits are waited for."""
+        """An atomic commit; waits for the commits of other writers."""
         with self._connections.transaction(WRITER, writing=True) as visit:
             db = visit.database
             if not getattr(self._writing, "now", False):
@@ -192,14 +192,14 @@ class PostgresStore(RelationalReader):
                 writer.seal()
 
     def _queue(self, db: PostgresDatabase) -> None:
-        """Wait for whoever writes now; commits of one workspace come one after the other."""
+        """Wait for the current writer: commits of a workspace are serialized."""
         milliseconds = max(1, int(self._patience * 1000))
         db.connection.execute("SELECT set_config('lock_timeout', %s, true)", (str(milliseconds),))
         db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
         db.connection.execute("SELECT set_config('lock_timeout', '0', true)")
 
     def catch_up(self) -> bool:
-        """Lay small segments together, weigh links, index vectors; whether there was anything to do."""
+        """Merge small segments, weigh links and index vectors; True if there was anything to do."""
         with self.write() as writer:
             db = writer.database
             dimensions = int(db.fact("dimensions") or 1)
@@ -210,7 +210,7 @@ class PostgresStore(RelationalReader):
         return (wants_index and self._index_vectors(dimensions)) or done
 
     def _index_vectors(self, dimensions: int) -> bool:
-        """Take all vectors into the index, a few in each commit, so that nobody waits long."""
+        """Add all vectors to the vector index, in small commits to keep other writers' waits short."""
         while True:
             with self.write() as writer:
                 if not index_some(writer.database, dimensions):
@@ -219,19 +219,19 @@ class PostgresStore(RelationalReader):
                     return True
 
     def tidy(self) -> None:
-        """Drop vectors that no piece uses any more."""
+        """Delete vectors without a piece."""
         with self.write(), self._reading() as db:
             drop_unused_vectors(db)
 
     def clear(self) -> None:
-        """Remove everything that is in the workspace; its generations go on, so that nobody takes old for new."""
+        """Remove all data of the workspace; the generation keeps growing, to invalidate readers' caches."""
         with self.write() as writer:
             writer.clear()
 
     # -- figures
 
     def facts(self) -> StoreFacts:
-        """What is in it; the room is that of all workspaces in the database."""
+        """Counts of the store; `bytes_on_disk` is the size of all workspaces in the database."""
         with self._reading() as db:
             size = db.execute(
                 "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c"
@@ -240,7 +240,7 @@ class PostgresStore(RelationalReader):
             return self._counted(db, bytes_on_disk=int(size))
 
     def check(self) -> str:
-        """What is wrong with what is derived, or nothing."""
+        """A description of the problem with the search data, or ""."""
         with self._reading() as db:
             pieces, dense, files, dead = (db.count(table) for table in ("piece", "dense", "file", "dead"))
             here = (db.workspace,)
@@ -254,5 +254,5 @@ class PostgresStore(RelationalReader):
         return ""
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         self._connections.close()

@@ -1,7 +1,7 @@
-"""Files in a commit: their blocks, pieces, pages, mentions and vectors, who may read them, and how much they are used.
+"""Writes files in a commit: blocks, pieces, pages, mentions, vectors, access and usage counts.
 
-Grants at files and folders are stored under the path, so that they outlive the file: one that comes back is as closed
-as it was.
+Grants at files and folders are stored by path and outlive the file: a file that comes back has the same access as
+before.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MOST_USERS: Final = 20
 
 
 class FileWriter:
-    """Writes files with their blocks, pieces, pages, vectors and facts; part of one commit."""
+    """Writes files with their blocks, pieces, pages, vectors and facts within a commit."""
 
     def __init__(self, database: Database, generation: int) -> None:
         self._db = database
@@ -71,11 +71,11 @@ class FileWriter:
         """The access list of a number."""
 
     def put(self, file: NewFile) -> None:
-        """Store a file in place of what was stored under its path; whoever could read that can read this."""
+        """Store a file and replace any stored file with the same path; `readers` of None keeps the access."""
         self.keep(file)
 
     def keep(self, file: NewFile, *, is_new: bool = False) -> int:
-        """The same; its number. Of what is new, nothing that was stored before is looked for."""
+        """Store a file like `put` and return the file's number; `is_new` skips the search for a stored file."""
         path = encoded(file.path)
         known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
         before = None if is_new else self._db.run(known, path).fetchone()
@@ -93,19 +93,19 @@ class FileWriter:
         return number
 
     def insert(self, file: NewFile, access: int, *, has_own_readers: bool) -> int:
-        """Store a file that is not there, yet without what is in it, for those whom an access list lets in."""
+        """Insert a new file with an access list, without content; return the file's number."""
         outline = file.outline
         self.changed = True
         row = (encoded(file.path), *file.state, outline.language, outline.note, self._generation, access)
         return self._insert_file((*row, self._generation, plain(outline.title), int(has_own_readers)))
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
-        """Put the row of a file; its number."""
+        """Insert the row of a file; return the file's number."""
         statement = f"INSERT INTO file (workspace, {FILE_COLUMNS}) VALUES (?,{marks(values)}) RETURNING id"
         return int(self._db.run(statement, *values).get)
 
     def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
-        """Store what is in files, by their numbers, with the hashes under which their pieces' vectors are stored."""
+        """Store the content of files, by number, with the hashes of their pieces' vectors."""
         texts = [(number, encoded(file.text)) for number, file, _ in files]
         lines = {number: Lines(data) for number, data in texts}
         outlines = [(number, file.outline) for number, file, _ in files]
@@ -128,19 +128,19 @@ class FileWriter:
         self._db.insert("mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
-        """Other access lists for files and blocks."""
+        """Change the access lists of files and blocks."""
         rows = ((access, self._generation, self._db.workspace, file) for file, access in changed)
         self._db.executemany("UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?", rows)
 
     def touch(self, path: str, state: FileState) -> None:
-        """The same content with another time."""
+        """Record a new state for unchanged content."""
         self._db.execute(
             "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE workspace = ? AND path = ?",
             (*state, self._db.workspace, encoded(path)),
         )
 
     def drop(self, path: str) -> None:
-        """Forget a file."""
+        """Remove a file."""
         row = self._db.run("SELECT id FROM file WHERE workspace = ? AND path = ?", encoded(path)).fetchone()
         if row is None:
             return
@@ -151,26 +151,26 @@ class FileWriter:
         self.changed = True
 
     def _dropping(self, file: int) -> None:
-        """A file is about to go: what is derived from it has to know."""
+        """Hook before a file is removed, for the derived search data."""
 
     def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
-        """Those of the hashed texts that have no vector yet."""
+        """The hashes of texts without a stored vector."""
         hashes = set(text_hashes)
         statement = "SELECT hash FROM vector WHERE workspace = ? AND hash IN ({keys})"
         return hashes - {row[0] for row in self._db.run_in(statement, sorted(hashes))}
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Store the vectors of texts, eight bits for each number."""
+        """Store the vectors of texts, with eight bits for each number."""
         quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
         self.put_packed((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True))
 
     def put_packed(self, vectors: Iterable[tuple[bytes, bytes]]) -> None:
-        """Store vectors as they are stored: eight bits for each number."""
+        """Store vectors already quantized to eight bits for each number."""
         replaces = " ON CONFLICT (workspace, hash) DO UPDATE SET vector = excluded.vector"
         self._db.insert("vector", "hash, vector", vectors, replaces)
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
-        """Store what history says, in place of what was stored."""
+        """Replace the stored version history."""
         self._db.run("DELETE FROM activity WHERE workspace = ?")
         rows = (
             (encoded(a.block), int(a.timestamp.timestamp()), plain(a.actor), a.action, plain(a.detail), a.reference)
@@ -180,7 +180,7 @@ class FileWriter:
         self.set_fact("history", head)
 
     def settle_embedder(self, name: str, dimensions: int) -> None:
-        """Record who makes the vectors; refuse a second one."""
+        """Record the name of the embedder; a different embedder later raises EmbedderMismatch."""
         embedder, length = self._db.fact("embedder"), self._db.fact("dimensions")
         if embedder is None:
             self.set_fact("embedder", name)
@@ -217,12 +217,12 @@ def _page_row(file: int, page: OutlinePage, lines: Lines) -> tuple[Any, ...]:
 
 
 def piece_hashes(file: NewFile) -> list[bytes]:
-    """For each piece of a file the hash under which its vector is stored."""
+    """For each piece of a file the hash of the embedded text, the key of the vector."""
     return [text_hash(embedded_text(file.outline, p, file.text[p.start : p.end])) for p in file.outline.pieces]
 
 
 def drop_unused_vectors(db: Database) -> None:
-    """Delete the vectors that no piece uses any more."""
+    """Delete the vectors without a piece."""
     used = "SELECT hash FROM piece WHERE workspace = ?"
     db.run(f"DELETE FROM vector WHERE workspace = ? AND hash NOT IN ({used})", db.workspace)
 
@@ -231,17 +231,17 @@ def drop_unused_vectors(db: Database) -> None:
 
 
 def is_file_key(key: bytes) -> bool:
-    """Whether a grant is one at a path."""
+    """True if a grant key is for a path."""
     return key.startswith(_PATH_KEY)
 
 
 def path_of(key: bytes) -> str:
-    """The path of a file, or of a folder with `/` at its end; `/` for all files."""
+    """The path of a file, or of a folder with a final `/`; `/` for all files."""
     return decoded(key[len(_PATH_KEY) :]) or "/"
 
 
 def path_key(path: str) -> bytes:
-    """The key for what is granted at a path, whether or not anything is there: a folder's ends in `/`."""
+    """The grant key of a path, whether or not the path exists; the key of a folder ends in `/`."""
     stored = id_bytes(path)
     if stored in (b"/", b".", b"./"):
         return _PATH_KEY
@@ -251,7 +251,7 @@ def path_key(path: str) -> bytes:
 
 
 def known_path_key(db: Database, path: str) -> bytes | None:
-    """The key for what is granted at a file, or at a folder in which there are files; None for neither."""
+    """The grant key of an existing file, of a folder with files, or of a path with stored grants; else None."""
     stored = known_id(path)
     if stored is None:
         return None
@@ -272,7 +272,7 @@ def known_path_key(db: Database, path: str) -> bytes | None:
 
 
 def granted_files(db: Database, key: bytes) -> list[tuple[int, int, Access]]:
-    """The files that a grant is about: their numbers, those of their access lists, and who may read them now."""
+    """The files under a grant key: file number, number of the stored access list, and current access."""
     path = key[len(_PATH_KEY) :]
     where, values = "path = ?", [path]
     if not path:
@@ -285,7 +285,7 @@ def granted_files(db: Database, key: bytes) -> list[tuple[int, int, Access]]:
 
 
 def access_at(db: Database, path: bytes) -> Access:
-    """Who may read a file at a path."""
+    """The access of a file at a path."""
     keys = list(_keys_above(path))
     grants = grants_of(db, [*keys, *(key[:-1] for key in keys)])
     access = ROOT
@@ -298,7 +298,7 @@ def access_at(db: Database, path: bytes) -> Access:
 
 
 def grants_of(db: Database, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
-    """What is granted at these keys of blocks or paths."""
+    """The grants at the given keys of blocks or paths."""
     grants: dict[bytes, list[Grant]] = {}
     statement = "SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({keys})"
     for key, who, effect in db.run_in(statement, keys):
@@ -311,7 +311,7 @@ def _below(folder: bytes) -> tuple[bytes, bytes]:
 
 
 def _keys_above(path: bytes) -> Iterator[bytes]:
-    """The keys of all files, of each folder on the way down, and of the file itself."""
+    """The grant keys of all files, of each folder on the path, and of the file itself."""
     yield _PATH_KEY
     for i, sign in enumerate(path):
         if sign == ord("/"):
@@ -323,12 +323,12 @@ def _keys_above(path: bytes) -> Iterator[bytes]:
 
 
 def file_centrality(db: Database) -> dict[int, float]:
-    """How much each file is used by others; files that are not used are left out."""
+    """The centrality of each file, from uses in other files; unused files are left out."""
     return dict(db.run("SELECT id, central FROM file WHERE workspace = ? AND central <> 0"))
 
 
 def weigh_links(db: Database, generation: int) -> bool:
-    """Count how much each file is used; not anew for every small change. Whether anything was counted."""
+    """Recompute the centrality of files, except after small changes; True if any value changed."""
     since = int(db.fact("linked") or 0)
     fresh = int(db.run("SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", since).get)
     if fresh <= _RELINK_SHARE * db.count("file") and db.count("mention") > _QUICKLY_LINKED:

@@ -1,4 +1,4 @@
-"""What speaks for each piece: words, names, paths and meaning, gathered over all of them at once."""
+"""The evidence for each piece: BM25 of words, matches in names and paths, and vector similarity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE_FIELDS: Final = (STEM, FOLDER)
 
 
 class Postings(NamedTuple):
-    """The documents that hold a term, and how often."""
+    """The documents with a term, and the term's count in each."""
 
     documents: NDArray[np.uint32]
     counts: NDArray[np.uint8]
@@ -39,7 +39,7 @@ def hash_of(term: str) -> int:
 
 
 def among(values: NDArray[np.int64], numbers: Collection[int]) -> NDArray[np.bool_]:
-    """Which of the values are among these numbers."""
+    """A mask of the values contained in these numbers."""
     ids = np.array(sorted(numbers), np.int64)
     if not len(ids):
         return np.zeros(len(values), bool)
@@ -47,7 +47,7 @@ def among(values: NDArray[np.int64], numbers: Collection[int]) -> NDArray[np.boo
 
 
 class Columns:
-    """Files and their pieces, which stand together."""
+    """Files and their pieces as parallel arrays; the pieces of a file are adjacent."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.files: NDArray[np.int64] = arrays["files"]
@@ -60,38 +60,38 @@ class Columns:
 
     @cached_property
     def one_to_one(self) -> bool:
-        """Whether every file has exactly one piece, as blocks of a workspace mostly have."""
+        """True if every file has exactly one piece, the usual case for blocks of a workspace."""
         return len(self.files) == len(self.piece_ids) and bool((np.diff(self.piece_files.astype(np.int64)) == 1).all())
 
     @cached_property
     def borders(self) -> NDArray[np.int64]:
-        """Where the pieces of each file begin that has any, and one past the end: they stand together."""
+        """The start of each file's run of pieces, for files with pieces, followed by the total number of pieces."""
         owner = self.piece_files
         starts = np.flatnonzero(np.diff(owner, prepend=owner[:1] + 1)) if len(owner) else np.empty(0, np.int64)
         return np.append(starts, len(owner))
 
     @cached_property
     def with_pieces(self) -> NDArray[np.uint32]:
-        """The files that have pieces."""
+        """The indexes of the files with pieces."""
         return self.piece_files[self.borders[:-1]]
 
     @cached_property
     def has_pieces(self) -> NDArray[np.bool_]:
-        """Whether each file has pieces."""
+        """A mask of the files with pieces."""
         has_pieces = np.zeros(len(self.files), bool)
         has_pieces[self.with_pieces] = True
         return has_pieces
 
     @cached_property
     def place(self) -> NDArray[np.int64]:
-        """Where in the borders each file is found."""
+        """The index of each file in `borders`; -1 for a file without pieces."""
         place = np.full(len(self.files), -1)
         place[self.with_pieces] = np.arange(len(self.with_pieces))
         return place
 
     @cached_property
     def file_lengths(self) -> NDArray[np.float64]:
-        """How many words each file has."""
+        """The number of words in each file."""
         return np.bincount(self.piece_files, self.lengths[TEXT], len(self.files)).astype(np.float64)
 
 
@@ -122,7 +122,7 @@ _PASSAGES: Final = 60
 
 
 class View:
-    """Columns, and which of their files and pieces may be seen; kept for as long as that stays so."""
+    """Columns with masks of the visible files and pieces; reusable while the visible set stays the same."""
 
     def __init__(self, segment: Columns, files: NDArray[np.bool_], pieces: NDArray[np.bool_] | None = None) -> None:
         self.segment = segment
@@ -147,29 +147,29 @@ class View:
 
 
 class Source(Protocol):
-    """What can be asked for evidence."""
+    """A source of evidence: postings and vector similarity under a view."""
 
     view: View
     """What may be seen of it."""
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
 
     def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
-        """How near each piece is in meaning."""
+        """The similarity of each piece to the question."""
 
 
 def in_steps(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A question's vector in whole numbers.
+    """A question's vector scaled to whole numbers.
 
-    They are small enough that every sum of their products with a piece's is exact: otherwise the last bit of a row
-    would tell how many rows there are beside it, those that may not be seen included.
+    The numbers are small enough to make every dot product with a piece's vector exact: otherwise the last bit of a
+    result would depend on the number of neighbouring rows, and leak the presence of hidden rows.
     """
     return np.rint(np.nan_to_num(vector, posinf=1.0, neginf=-1.0) * STEPS).astype(np.float32)
 
 
 class _Weights(NamedTuple):
-    """The question's terms: their hashes, and how much each tells, in a text and in a document's name."""
+    """The question's terms: their hashes, and the weight of each, in a text and in a document's name."""
 
     hashes: list[int]
     shares: NDArray[np.float64]
@@ -183,7 +183,7 @@ def gather(
 ) -> list[Candidate]:
     """The candidates of the files with the most evidence, best first.
 
-    `defining` maps files to their pieces that define one of the question's names: they are always looked at.
+    `defining` maps files to the pieces with a definition of a name in the question: these pieces are always candidates.
     """
     weights = _weigh(sources, query)
     views = [source.view for source in sources]
@@ -205,7 +205,7 @@ def gather(
 
 
 def with_use(candidates: Sequence[Candidate], central: Mapping[int, float]) -> list[Candidate]:
-    """The candidates, with how much their files are used by others."""
+    """The candidates with the centrality of their files added."""
     of_files: dict[int, Mapping[str, float]] = {}
     for c in candidates:
         if id(c.of_file) not in of_files:
@@ -215,7 +215,7 @@ def with_use(candidates: Sequence[Candidate], central: Mapping[int, float]) -> l
 
 
 def _best_passages(segments: Sequence[_Evidence]) -> list[Candidate]:
-    """The best pieces of all documents, however many are from the same one."""
+    """The best pieces of all documents, without a limit for each document."""
     best = sorted(
         ((-score, int(e.view.segment.piece_ids[i]), e, i) for e in segments for score, i in e.best_passages()),
         key=lambda entry: entry[:2],
@@ -251,9 +251,9 @@ def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
 
 
 class _Evidence:
-    """The evidence in one segment, as arrays over its pieces and files.
+    """The evidence in a segment, as arrays over the segment's pieces and files.
 
-    Only what is needed to choose the files is worked out for all of them; the rest for those that are chosen.
+    Only the evidence for choosing files is computed for all files; the rest is computed for the chosen files.
     """
 
     def __init__(self, source: Source, query: StoreQuery, weights: _Weights, reading: int) -> None:
@@ -274,7 +274,7 @@ class _Evidence:
         self.file_score = self._score(n_files)
 
     def _words(self, n_pieces: int, n_files: int) -> None:
-        """BM25 of pieces and of whole files, and how much of the question each holds."""
+        """Compute BM25 of pieces and of whole files, and the covered share of the question."""
         segment, weights = self._segment, self._weights
         lengths, file_lengths = segment.lengths[TEXT], segment.file_lengths
         text, coverage = np.zeros(n_pieces), np.zeros(n_pieces)
@@ -297,7 +297,7 @@ class _Evidence:
         self._of_file |= {"file_text": file_text, "file_coverage": file_coverage}
 
     def _matches(self, into: dict[str, NDArray[Any]], field: str, size: int) -> None:
-        """How much of the question a name says, and how many of its words."""
+        """Compute for each name the covered share of the question, and the number of matching words."""
         weights = self._weights
         covered, matched = np.zeros(size), np.zeros(size)
         for postings, weight in zip(self._source.postings(field, weights.hashes), weights.shares, strict=True):
@@ -314,7 +314,7 @@ class _Evidence:
         return np.asarray(np.maximum(likeness, 0.0, out=likeness))
 
     def _score(self, n_files: int) -> NDArray[Any]:
-        """What speaks for each file, added up; less than nothing for what may not be seen."""
+        """The weighted sum of the evidence for each file; -1 for hidden files and for files ranked by passage."""
         segment = self._segment
         mixed = np.zeros(n_files)
         for name, weight in _FILE_MIX.items():
@@ -326,7 +326,7 @@ class _Evidence:
         return np.where(self.view.askable & ~self._in_passages, mixed, -1.0)
 
     def _best(self, name: str, n_files: int) -> NDArray[Any]:
-        """For each file the most that one of its pieces has."""
+        """For each file the maximum over the file's pieces."""
         segment, values = self._segment, self._of_piece[name]
         if segment.one_to_one:
             return values
@@ -346,7 +346,7 @@ class _Evidence:
         return sorted(chosen)
 
     def best_passages(self) -> list[tuple[float, int]]:
-        """The best pieces of documents, each with what speaks for it."""
+        """The best pieces of documents, each with a score."""
         if not self._in_passages.any():
             return []
         segment = self._segment
@@ -367,7 +367,7 @@ class _Evidence:
         return [(score.item(i), i) for i in best.tolist()]
 
     def _titles(self) -> NDArray[Any]:
-        """How much of what names a document in the question each one's name says."""
+        """For each document the share of the question's naming terms in the document's name."""
         weights = self._weights
         titles = np.zeros(len(self._segment.files))
         for postings, weight in zip(self._source.postings(STEM, weights.hashes), weights.naming, strict=True):
@@ -376,14 +376,14 @@ class _Evidence:
         return titles / (float(weights.naming.sum()) or 1.0)
 
     def passage(self, piece: int) -> Candidate:
-        """The candidate for one passage: its file's evidence, and its own in the place of the best piece's."""
+        """The candidate for a passage, with the passage's own evidence in place of the best piece's."""
         index = self._segment.piece_files.item(piece)
         candidate = self._candidate(piece, index, set())
         of_file = {**candidate.of_file, "title": self._of_file["title"].item(index)}
         return candidate._replace(of_file=of_file, is_passage=True)
 
     def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
-        """The candidates of a file: its best pieces, and those that define what was asked for."""
+        """The candidates of a file: the best pieces, and the pieces with a definition of a name in the question."""
         segment = self._segment
         if segment.one_to_one:
             return [self._candidate(index, index, defining.get(file, set()))]
@@ -409,7 +409,7 @@ class _Evidence:
         return candidates
 
     def _candidate(self, place: int, index: int, definitions: set[int]) -> Candidate:
-        """The candidate of a file that has one piece, or that is looked at for one of its pieces."""
+        """The candidate for a single piece, with the piece itself as the file's best piece."""
         segment, of_piece = self._segment, self._of_piece
         piece = segment.piece_ids.item(place)
         name_length = segment.lengths[NAME].item(place)
@@ -431,7 +431,7 @@ class _Evidence:
         }
 
     def _file(self, index: int, best: Mapping[str, float]) -> dict[str, float]:
-        """The evidence for a file; `best` is that of its best piece."""
+        """The evidence for a file; `best` is the evidence of the best piece."""
         segment = self._segment
         signals = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
         for field in (STEM, FOLDER):
@@ -444,6 +444,6 @@ class _Evidence:
 
 
 def _norm(lengths: NDArray[Any], share: float, mean: float) -> NDArray[Any]:
-    """BM25's damping: the longer a document, the less a word in it says."""
+    """BM25's length normalization: in a longer document, a word counts less."""
     damped: NDArray[Any] = _K1 * (1 - share + share * lengths / max(mean, 1))
     return damped

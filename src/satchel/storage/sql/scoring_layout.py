@@ -1,4 +1,4 @@
-"""Laying out the words of files: what a search reads instead of texts."""
+"""Builds the inverted index of files: the arrays for a search, in place of texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOTHING: Final = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, n
 
 
 class _Vocabulary:
-    """Terms get numbers in the order in which they come; identifiers are taken apart once."""
+    """Numbers terms in order of appearance; each distinct identifier is split only once."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -54,7 +54,7 @@ class _Vocabulary:
 
 
 class _Field:
-    """One inverted index in the making."""
+    """An inverted index under construction."""
 
     def __init__(self, vocabulary: _Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -64,7 +64,7 @@ class _Field:
         self._done: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
 
     def add(self, text: str) -> None:
-        """The next document."""
+        """Add the next document."""
         numbers = self._vocabulary.of_identifiers(IDENTIFIER.findall(text))
         self._terms.extend(numbers)
         self._lengths.append(len(numbers))
@@ -111,7 +111,7 @@ class _Field:
 
 
 class Layout:
-    """Collects files and their pieces, and gives the arrays that a search reads."""
+    """Collects files and pieces, and builds the arrays for a search."""
 
     def __init__(self, dimensions: int) -> None:
         self._vocabulary = _Vocabulary()
@@ -125,14 +125,14 @@ class Layout:
         self._dimensions = dimensions
 
     def add_file(self, file: int, reading: int, stem: str, folder: str = "") -> None:
-        """The file or block that the next pieces belong to: how it is read, and the words of its name and folder."""
+        """Begin a file or block for the next pieces: the way to read the file, and the words of name and folder."""
         self._files.append(file)
         self._reading.append(reading)
         self._fields[scoring.STEM].add(stem)
         self._fields[scoring.FOLDER].add(folder)
 
     def add_piece(self, piece: int, text: str, names: str, vector: bytes | None) -> None:
-        """A piece of the file that was added last."""
+        """Add a piece to the file added last."""
         self._piece_ids.append(piece)
         self._piece_files.append(len(self._files) - 1)
         self._fields[scoring.TEXT].add(text)
@@ -140,7 +140,7 @@ class Layout:
         self._vectors.append(vector if vector and len(vector) == self._dimensions else self._blank)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything that was added."""
+        """The arrays of everything added."""
         hashes = self._vocabulary.hashes()
         arrays: dict[str, NDArray[Any]] = {
             "files": np.array(self._files, np.int64),
@@ -155,7 +155,7 @@ class Layout:
 
 
 def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:
-    """The arrays that a search reads of files and blocks as they are stored, in this order."""
+    """The search arrays of stored files and blocks, in the given order."""
     layout = Layout(dimensions)
     for batch in batches(files, _READ_AT_ONCE):
         _add_files(layout, db, batch)
@@ -196,7 +196,7 @@ def _add_file(
 
 
 def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -> list[_Segment]:
-    """The segments to lay out anew, by their numbers of pieces: the small ones of many, or all if much is gone."""
+    """The segments to rebuild, by numbers of pieces: the small segments of many, or all if much is gone."""
     if gone > _GONE_SHARE * max(files, 1):
         return list(sizes)
     if len(sizes) < _MANY_SEGMENTS:

@@ -1,4 +1,4 @@
-"""The rows of a store as another store takes them over, and as records to export."""
+"""The rows of a store for another store to import, and as records for export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MICROS: Final = 10**6
 
 
 class Table(NamedTuple):
-    """A table whose rows are things of one kind: its columns, what orders it and where that begins."""
+    """A table with rows of a single kind: columns, sort key and the value below the first key."""
 
     name: str
     columns: tuple[str, ...]
@@ -83,27 +83,27 @@ TABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SqlTransferReader:
-    """Gives out what the tables hold, each time as they are opened for it."""
+    """Reads the rows of a store; each call opens the tables anew."""
 
     _reading: Callable[[], AbstractContextManager[Database]]
 
     def count(self) -> int:
-        """How many files and blocks there are."""
+        """The number of files and blocks."""
         with self._reading() as db:
             return db.count("file")
 
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
-        """The next in the order of their numbers."""
+        """The next files and blocks by number."""
         with self._reading() as db:
             return _stored_files(db, _next_numbers(db, "id", after, limit))
 
     def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
-        """The next in the order of their paths' bytes."""
+        """The next files and blocks by the bytes of their paths."""
         with self._reading() as db:
             return _stored_files(db, _next_numbers(db, "path", encoded(after), limit))
 
     def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
-        """Those that are stored under these paths."""
+        """The stored files and blocks with the given paths."""
         with self._reading() as db:
             return {file.path: file for file in _stored_files(db, [number for number, _ in _numbers_at(db, paths)])}
 
@@ -120,7 +120,7 @@ class SqlTransferReader:
             return dict(db.run_in(statement, sorted(set(hashes))))
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
-        """All of a kind, in the order in which they were put, or of their names."""
+        """All rows of a kind, in insertion order or ordered by name."""
         table = TABLES[kind]
         after = table.start
         key = ", ".join(table.key)
@@ -138,7 +138,7 @@ class SqlTransferReader:
             after = rows[-1][: len(table.key)]
 
     def facts(self) -> dict[str, str]:
-        """The facts that are as true of the same things elsewhere."""
+        """The facts with the same value in any store of the same content."""
         with self._reading() as db:
             rows = db.run("SELECT name, value FROM fact WHERE workspace = ?")
             facts = {str(name): str(value) for name, value in rows}
@@ -147,13 +147,13 @@ class SqlTransferReader:
 
 @dataclass(frozen=True, slots=True)
 class SqlTransferWriter:
-    """Takes over what other tables hold, within the commit of a writer."""
+    """Imports rows of another store within the commit of a writer."""
 
     _db: Database
     _writer: FileWriter
 
     def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
-        """Store files and blocks, with vectors, in place of what was stored under their paths."""
+        """Store files and blocks with their vectors, and replace any with the same paths."""
         self.drop(file.path for file in files)
         self._writer.put_packed(sorted(vectors.items()))
         numbered = []
@@ -166,7 +166,7 @@ class SqlTransferWriter:
         self._writer.changed = True
 
     def amend(self, stored: StoredFile) -> None:
-        """The same text, read the same way: with another time, other readers, or another place in the tree."""
+        """Change the time, readers or tree position of a file or block with unchanged content."""
         known = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
         number, old = self._db.run(known, encoded(stored.path)).fetchone()
         self._db.execute(
@@ -182,13 +182,13 @@ class SqlTransferWriter:
         self._writer.changed = True
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Forget files and blocks; what is stored beside them stays."""
+        """Remove files and blocks; the rows beside them stay."""
         for number, path in _numbers_at(self._db, paths):
             self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", number)
             self._writer.drop(decoded(path))
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
-        """Store these after those that are stored already."""
+        """Append rows to the stored rows of a kind."""
         table = TABLES[kind]
         waiting = iter(rows)
         while batch := list(islice(waiting, _ROWS_AT_ONCE)):
@@ -196,12 +196,12 @@ class SqlTransferWriter:
         self._writer.changed = True
 
     def clear_rows(self, kind: RowKind) -> None:
-        """Forget all of a kind."""
+        """Remove all rows of a kind."""
         self._db.run(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?")
         self._writer.changed = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
-        """Store facts; None takes one away."""
+        """Store facts; the value None removes a fact."""
         for name, value in facts.items():
             if value is None:
                 self._db.run("DELETE FROM fact WHERE workspace = ? AND name = ?", name)
@@ -216,7 +216,7 @@ class SqlTransferWriter:
 
 
 def records(db: Database) -> Iterator[Record]:
-    """Everything in a workspace beside its files: blocks before what refers to them, in the same order each time."""
+    """Everything in a workspace except files, in a stable order: blocks come before references to them."""
     default = default_access(db)
     if default is not DefaultAccess.OWNER:
         yield Policy(default=default)
@@ -239,13 +239,13 @@ def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
 
 
 def _numbers_at(db: Database, paths: Iterable[str]) -> list[tuple[int, bytes]]:
-    """The numbers and paths of those of the files that are stored."""
+    """The numbers and paths of the stored files among the given paths."""
     statement = "SELECT id, path FROM file WHERE workspace = ? AND path IN ({keys})"
     return list(db.run_in(statement, [encoded(path) for path in paths]))
 
 
 def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[int]:
-    """The numbers of the next files, no more than can be held at once."""
+    """The numbers of the next files, limited by the total size of their texts."""
     statement = (
         "SELECT file.id, length(content.text) FROM file"
         " LEFT JOIN content ON content.workspace = file.workspace AND content.file = file.id"
@@ -262,7 +262,7 @@ def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[
 
 
 def _stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
-    """Files by their numbers, in this order."""
+    """Files by number, in the given order."""
     if not numbers:
         return []
     listed = ",".join(map(str, numbers))
@@ -314,7 +314,7 @@ def _pieces(rows: Iterable[Sequence[Any]], data: bytes) -> tuple[OutlinePiece, .
 
 
 class _Characters:
-    """How many characters stand before a byte; asked for from the start to the end, each byte is looked at once."""
+    """Converts byte offsets to character offsets; for ascending offsets each byte is decoded once."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

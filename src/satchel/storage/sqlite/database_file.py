@@ -1,4 +1,4 @@
-"""The SQLite file: what was committed is in here, and everything else can be made from it."""
+"""The SQLite file with the committed data; everything else in the folder can be derived from the file."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ VERSION: Final = len(_MIGRATIONS)
 
 
 def migration(version: int) -> str:
-    """The statements that take a file of the version before to this version."""
+    """The SQL from the previous version of the file to this version."""
     return (_FOLDER / _MIGRATIONS[version - 1]).read_text()
 
 
 def migrate(connection: apsw.Connection, where: str) -> None:
-    """Bring the file to our version, each step whole or not at all."""
+    """Migrate the file to the current version, each step atomically."""
     version = connection.pragma("user_version")
     if version > VERSION:
         raise IndexTooNew(where, version, VERSION)
@@ -69,7 +69,7 @@ _CLOSED: Final = (
 
 @contextmanager
 def map_sqlite_errors(where: Path) -> Iterator[None]:
-    """SQLite's complaints in our words."""
+    """Run statements, and raise SQLite's errors as Satchel's errors."""
     try:
         yield
     except _UNWRITABLE as error:
@@ -86,12 +86,12 @@ def map_sqlite_errors(where: Path) -> Iterator[None]:
 
 
 def closed(where: Path) -> StoreUnavailable:
-    """What is said to those who ask a store that was closed."""
+    """The error for calls on a closed store."""
     return StoreUnavailable(str(where), "it was closed")
 
 
 class SqliteDatabase(apsw.Connection, Database):
-    """A connection to a file that holds one workspace."""
+    """A connection to a file with a single workspace."""
 
     workspace = 1
     """SQLite stores the number 1 in no bytes at all."""
@@ -99,7 +99,7 @@ class SqliteDatabase(apsw.Connection, Database):
 
 
 def connect(path: Path) -> SqliteDatabase:
-    """An open SQLite file of our version."""
+    """An open SQLite file of the current version."""
     with map_sqlite_errors(path):
         connection = SqliteDatabase(os.fspath(path))
         # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
@@ -113,13 +113,13 @@ def connect(path: Path) -> SqliteDatabase:
 
 
 class SqliteWriter(RelationalWriter):
-    """One commit in the making, which leaves word of what is gone for the segments."""
+    """An open commit; records deleted files for the segments."""
 
     def _dropping(self, file: int) -> None:
         self._db.execute("INSERT INTO gone VALUES (?,?)", (file, self._generation))
 
     def seal(self) -> None:
-        """End the commit: the next generation, and a mark by which what is derived from it knows it again."""
+        """Finish the commit: raise the generation, and store a random mark to recognize derived data by."""
         self.settle()
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
@@ -128,7 +128,7 @@ class SqliteWriter(RelationalWriter):
 
 
 def mark_of(connection: SqliteDatabase, generation: int) -> str:
-    """The mark of a generation, by which one truth is told from another that counted as far."""
+    """The mark of a generation; tells apart two databases with the same generation number."""
     return str(connection.fact(f"mark {generation:012d}") or "")
 
 
@@ -138,7 +138,7 @@ _LOOK_AGAIN_S: Final = 0.002
 
 
 class Connections:
-    """Nobody sees what another thread has not committed; the connection of a thread that ended is the next one's."""
+    """A connection for each thread, to isolate uncommitted changes; connections of ended threads are reused."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -150,7 +150,7 @@ class Connections:
         self._is_closed = False
 
     def mine(self) -> SqliteDatabase:
-        """This thread's."""
+        """The calling thread's connection."""
         mine: _Held | None = getattr(self._threads, "mine", None)
         if mine is None:
             mine = self._threads.mine = _Held(self._taken(), self)
@@ -176,7 +176,7 @@ class Connections:
             raise closed(self._path.parent)
 
     def give_back(self, connection: SqliteDatabase) -> None:
-        """A thread has ended."""
+        """Take back the connection of an ended thread."""
         with self._lock:
             if self._is_closed:
                 return  # whoever closes has closed it
@@ -186,7 +186,7 @@ class Connections:
         self._close(connection)
 
     def close(self) -> None:
-        """Close them all; a thread that is asking meanwhile is told so."""
+        """Close all connections; running statements of other threads fail with StoreUnavailable."""
         with self._lock:
             self._is_closed = True
             left = list(self._open)
@@ -213,7 +213,7 @@ class Connections:
 
 
 class _Held:
-    """What a thread holds; it is let go of with the thread."""
+    """A thread's connection; goes back to the pool at the end of the thread."""
 
     def __init__(self, connection: SqliteDatabase, pool: Connections) -> None:
         self.connection = connection

@@ -1,6 +1,6 @@
-"""Looking at an index without changing anything: no file is made, nothing is brought up, nobody has to wait.
+"""Inspects an index without changing anything: creates no file, migrates nothing, blocks nobody.
 
-A store that is opened makes what is missing and brings old files up; whoever asks what is wrong wants neither.
+Opening a store would create missing files and migrate old files; a diagnosis must do neither.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BUSY_MS: Final = 2_000
 
 
 class Seen(NamedTuple):
-    """What is to be seen of an index."""
+    """The state of an index."""
 
     version: int = 0
     ours: int = VERSION
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
 
 def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
-    """What is to be seen of the index in a folder; thoroughly, every page of the database is looked at."""
+    """The state of the index in a folder; `thoroughly` checks every page of the database."""
     try:
         with _connected(folder) as connection:
             version = int(connection.pragma("user_version"))
@@ -55,7 +55,7 @@ def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
 
 
 def _damage(connection: SqliteDatabase) -> str:
-    """What SQLite finds wrong, or nothing."""
+    """The problems reported by SQLite's quick_check, or ""."""
     rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
     return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:300]
 
@@ -104,7 +104,7 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
 
 @dataclass(frozen=True)
 class _Looker(RelationalReader):
-    """A store's reading half, over a connection that cannot write."""
+    """The read side of a store over a read-only connection."""
 
     _folder: Path
     _connection: SqliteDatabase
@@ -120,6 +120,6 @@ class _Looker(RelationalReader):
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Any]:
-    """The index in a folder as a store that can only be read, and only by its owner."""
+    """The index in a folder as a read-only store with the owner's access."""
     with _connected(folder) as connection:
         yield _Looker(folder, connection)

@@ -1,4 +1,4 @@
-"""The segments on disk: which there are, which generation they reflect, and how they catch up with the truth."""
+"""The segments on disk: the manifest with their generation, and the refresh from the database."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ALIGNED: Final = 64
 
 
 class DamagedArrays(Exception):
-    """The file is not what was written."""
+    """The file is damaged or no file of arrays."""
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file beside the path to write to, which takes its place once all of it is on the disk."""
+    """A temporary file to write to; replaces the file at the path after a complete write and fsync."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -40,7 +40,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the arrays beside the place and move them there."""
+    """Write the arrays to a temporary file and move the file to the path."""
     layout: dict[str, tuple[str, tuple[int, ...], int]] = {}
     position = 0
     for name, array in arrays.items():
@@ -58,7 +58,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file; they stay readable also after the file is removed."""
+    """The memory-mapped arrays of a file; readable even after the file is deleted."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size < len(_MAGIC) + 8:
             raise DamagedArrays(str(path))
@@ -88,7 +88,7 @@ _SCANNED_AT_ONCE: Final = 1024
 
 
 class Segment(Columns):
-    """A segment as a search reads it."""
+    """A segment with the arrays for a search."""
 
     def __init__(self, path: Path) -> None:
         arrays = open_arrays(path)
@@ -98,7 +98,7 @@ class Segment(Columns):
         self._arrays = arrays
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
         known = self._arrays[f"{field}.hashes"]
         if not len(known):
             return [NO_POSTINGS] * len(hashes)
@@ -115,17 +115,17 @@ class Segment(Columns):
 
 @dataclass(slots=True)
 class SegmentSource:
-    """A segment as one may see it, to gather evidence from."""
+    """A segment with a reader's view, as a source of evidence."""
 
     segment: Segment
     view: View
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
         return self.segment.postings(field, hashes)
 
     def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
-        """How near each piece is in meaning; nothing is said of what may not be seen."""
+        """The similarity of each piece to the question; only values of visible pieces are meaningful."""
         vectors, question = self.segment.vectors, in_steps(vector)
         likeness = np.zeros(len(vectors), np.float32)
         few = self.view.few
@@ -147,7 +147,7 @@ class SegmentSource:
 
 
 class Manifest(NamedTuple):
-    """Which segments make up the whole, the generation they reflect, and which of their files are no more."""
+    """The names of the current segments, their generation, and the deleted files still in them."""
 
     generation: int = 0
     segments: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Derived:
         self._current = folder / "current.json"
 
     def stamp(self) -> tuple[int, int] | None:
-        """What changes whenever the manifest does."""
+        """A value that changes with every change of the manifest."""
         try:
             info = os.stat(self._current)
         except OSError:
@@ -171,7 +171,7 @@ class Derived:
         return info.st_ino, info.st_mtime_ns
 
     def manifest(self) -> Manifest:
-        """The manifest; an empty one where there is none that can be read."""
+        """The manifest; empty if missing or unreadable."""
         try:
             stored = json.loads(self._current.read_bytes())
             segments, gone = stored["segments"], stored["gone"]
@@ -182,12 +182,12 @@ class Derived:
             return Manifest()
 
     def open_for(self, db: SqliteDatabase) -> tuple[Manifest, list[Segment]]:
-        """The manifest and its segments, if they were made from this database; otherwise none."""
+        """The manifest and its segments if made from this database; otherwise empty."""
         manifest, segments = self.open()
         return (manifest, segments) if manifest.mark == mark_of(db, manifest.generation) else (Manifest(), [])
 
     def open(self) -> tuple[Manifest, list[Segment]]:
-        """The segments of the manifest, opened; none when one of them is missing or damaged."""
+        """The manifest and its opened segments; empty if any segment is missing or damaged."""
         for _ in range(3):
             manifest = self.manifest()
             try:
@@ -199,12 +199,12 @@ class Derived:
         return Manifest(), []
 
     def forget(self) -> None:
-        """Let the next run make everything anew."""
+        """Delete the manifest: the next index run builds all segments anew."""
         with suppress(OSError):
             self._current.unlink()
 
     def catch_up(self, db: SqliteDatabase, generation: int, dimensions: int) -> bool:
-        """Make segments for what the truth holds and they do not; whether there was anything to do."""
+        """Build segments for new files of the database; True if there was anything to do."""
         from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
 
         manifest, segments = self.open_for(db)

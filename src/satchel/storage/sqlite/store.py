@@ -1,4 +1,4 @@
-"""The embedded store: one folder per workspace, one writer, any number of readers in any number of processes."""
+"""The embedded store: a folder for each workspace, a single writer, any number of readers and processes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _LOOK_AGAIN_S: Final = 0.005
 def _filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
     """SQL condition that limits rows to the given access lists (None: no limit), by a byte for each list.
 
-    So the statement is the same for every reader and is prepared once, and a row costs the same whether there are ten
-    lists or ten thousand.
+    The statement is the same for every reader and is prepared once, and the cost of a row does not depend on the number
+    of access lists.
     """
     if access is None:
         return UNRESTRICTED
@@ -52,7 +52,7 @@ def _filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
 
 
 class _AccessCache:
-    """Which access lists let a reader in, remembered for as long as nothing is granted or revoked."""
+    """Caches the readable access lists of each reader until a grant changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class _AccessCache:
         self._granted: tuple[int, NDArray[np.int32]] | None = None
 
     def of(self, db: SqliteDatabase, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
-        """The numbers of the lists that let one who reads under these names in; None when all do."""
+        """The numbers of the access lists readable under these names; None means all."""
         with self._lock:
             if self._lists[0] != generation:
                 self._lists = (generation, default_access(db), access_lists(db))
@@ -75,7 +75,7 @@ class _AccessCache:
     def visible(
         self, db: SqliteDatabase, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
     ) -> NDArray[np.bool_]:
-        """Which of the files have one of the allowed lists."""
+        """A mask of the files with an allowed access list."""
         with self._lock:
             numbers = self._numbers(db, generation)
         size = int(numbers.max(initial=0)) + 1
@@ -86,7 +86,7 @@ class _AccessCache:
         return np.asarray(opens[np.where(inside, numbers[np.where(inside, files, 0)], 0)])
 
     def _numbers(self, db: SqliteDatabase, generation: int) -> NDArray[np.int32]:
-        """Each file's list by the file's number (0: no such file), brought up to the generation."""
+        """The access list of each file, by file number (0: no such file), as of the generation."""
         since, numbers = self._granted or (-1, np.zeros(1, np.int32))
         if since >= generation:
             return numbers
@@ -102,7 +102,7 @@ class _AccessCache:
 
 
 class EmbeddedStore(RelationalReader):
-    """A store in a folder; made when it is not there."""
+    """A store in a folder, created if missing."""
 
     many_writers: Final = False
     _condition = staticmethod(_filter_by_marks)
@@ -130,7 +130,7 @@ class EmbeddedStore(RelationalReader):
 
     @property
     def _db(self) -> SqliteDatabase:
-        """This thread's connection: nobody sees what another thread has not committed."""
+        """The calling thread's connection; uncommitted changes are invisible to other threads."""
         return self._connections.mine()
 
     @contextmanager
@@ -142,14 +142,14 @@ class EmbeddedStore(RelationalReader):
         return self._access.of(self._db, self.generation, filters.readers)
 
     def search_version(self) -> tuple[object, ...]:
-        """What changes whenever a search could answer differently."""
+        """A value that changes whenever search results could change."""
         return self.generation, self._derived.stamp()
 
     # -- writing
 
     @contextmanager
     def lock(self, *, wait: float = 0) -> Iterator[None]:
-        """Be the one writer, for as long as several commits take; wait so many seconds for another to end."""
+        """Hold exclusive write access over several commits; wait up to `wait` seconds for another writer."""
         if getattr(self._writing, "now", False):
             yield
             return
@@ -177,7 +177,7 @@ class EmbeddedStore(RelationalReader):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Whatever this thread reads meanwhile is of one moment."""
+        """A context in which all reads of the calling thread see the same state."""
         with map_sqlite_errors(self._folder):
             db = self._db
             if db.in_transaction:
@@ -191,7 +191,7 @@ class EmbeddedStore(RelationalReader):
 
     @contextmanager
     def write(self) -> Iterator[SqliteWriter]:
-        """One commit: all of it becomes visible, or nothing."""
+        """An atomic commit: either all changes become visible or none."""
         with self.lock(), map_sqlite_errors(self._folder), self._db:
             writer = SqliteWriter(self._db, self.generation + 1)
             yield writer
@@ -199,7 +199,7 @@ class EmbeddedStore(RelationalReader):
                 writer.seal()
 
     def catch_up(self) -> bool:
-        """Bring the segments up to the truth; whether there was anything to do."""
+        """Refresh the segments from the database; True if there was anything to do."""
         with self.lock(), map_sqlite_errors(self._folder):
             try:
                 with self._db:
@@ -212,7 +212,7 @@ class EmbeddedStore(RelationalReader):
             return done
 
     def tidy(self) -> None:
-        """Drop vectors that no piece uses any more, and give back the room."""
+        """Delete vectors without a piece, and shrink the write-ahead log."""
         with self.lock(), map_sqlite_errors(self._folder):
             with self._db:
                 drop_unused_vectors(self._db)
@@ -221,7 +221,7 @@ class EmbeddedStore(RelationalReader):
     # -- reading
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
-        """The pieces with the most evidence, of what the readers may see, in a stable order."""
+        """The readable pieces with the most evidence, in a stable order."""
         with map_sqlite_errors(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
         lengths = {view.segment.vectors.shape[1] for view in views}
@@ -239,7 +239,7 @@ class EmbeddedStore(RelationalReader):
 
     @contextmanager
     def _sense_in_arrays(self) -> Iterator[None]:
-        """What is damaged in the segments is told as such, and the next index run makes them anew."""
+        """Report damaged segments as IndexDamaged, and let the next index run rebuild all segments."""
         try:
             yield
         except (SatchelError, UnicodeError):
@@ -249,7 +249,7 @@ class EmbeddedStore(RelationalReader):
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
 
     def _views(self, filters: Filters) -> list[SegmentSource]:
-        """The segments with what may be seen of each, kept until something changes or is granted."""
+        """The segments with the reader's view of each, cached until a commit, a refresh or a grant."""
         generation = self._refresh()
         lists = self._access.of(self._db, generation, filters.readers)
         now = (generation, self._stamp)
@@ -285,7 +285,7 @@ class EmbeddedStore(RelationalReader):
         return views
 
     def _refresh(self) -> int:
-        """See what the last writer left; its generation."""
+        """Reload segments and deletions after another process's commit; return the current generation."""
         generation = self.generation
         stamp = self._derived.stamp()
         if stamp != self._stamp or self._derived_generation < 0:
@@ -299,13 +299,13 @@ class EmbeddedStore(RelationalReader):
         return generation
 
     def facts(self) -> StoreFacts:
-        """What is in it."""
+        """The size and state of the store."""
         with map_sqlite_errors(self._folder):
             behind = self.generation - self._derived.open_for(self._db)[0].generation
             return self._counted(self._db, bytes_on_disk=_bytes_below(self._folder), behind=behind)
 
     def check(self) -> str:
-        """What is wrong with the files, or nothing."""
+        """A description of the damage to the files, or ""."""
         with map_sqlite_errors(self._folder):
             damage = str(self._db.pragma("quick_check"))
         if damage != "ok":
@@ -314,12 +314,12 @@ class EmbeddedStore(RelationalReader):
         return "" if is_whole else "the search index is damaged; the next index run makes it anew"
 
     def close(self) -> None:
-        """Let go of files; who still asks is told that it was closed."""
+        """Close all files; later calls raise StoreUnavailable."""
         self._connections.close()
 
 
 def _take_lock(handle: int, wait: float) -> bool:
-    """Take the lock, which another may hold for so many seconds; whether it was free in time."""
+    """Acquire the lock within `wait` seconds; True on success."""
     until = time.monotonic() + wait
     while True:
         with suppress(BlockingIOError):
@@ -331,7 +331,7 @@ def _take_lock(handle: int, wait: float) -> bool:
 
 
 def _bytes_below(folder: Path) -> int:
-    """How much room a folder takes; what a writer removes meanwhile takes none."""
+    """The size of all files in a folder in bytes; files deleted meanwhile count as zero."""
     total = 0
     for path in folder.rglob("*"):
         with suppress(OSError):
