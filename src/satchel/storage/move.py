@@ -43,12 +43,12 @@ _FACTS: Final = "facts"
 _PARTS: Final = ("blocks", "pieces", "pages", "mentions", "vectors")
 KINDS: Final = (_FILES, _OWN_BLOCKS, *_PARTS, *(kind.value for kind in RowKind), _FACTS)
 
-_TALLIED_AT_ONCE: Final = 500
-_QUESTIONS: Final = 20
-_QUESTION_CHARS: Final = 100
-_TOP: Final = 10
-_DIGITS: Final = 4
-_MOST_PIECES_BY_MEANING: Final = 20_000
+_TALLY_BATCH_FILES: Final = 500  # a batch is in memory at once; progress is reported after each
+_MAX_QUESTIONS: Final = 20  # each question is a search in both stores: more find rarer differences, and take longer
+_MAX_QUESTION_CHARS: Final = 100  # enough for a name; a block without a name is asked about by the start of its text
+_TOP_K: Final = 10  # candidates compared for each question: the part of the order that readers see first
+_COMPARED_DECIMALS: Final = 4  # more would report rounding errors as differences, fewer would hide differences
+_MAX_PIECES_COMPARED_EXACTLY: Final = 20_000
 """With more pieces than that a store may look for what is near in meaning through an index, which may miss some."""
 
 Watcher = Callable[[str, int, int], None]
@@ -153,7 +153,7 @@ def _text_facts(stored: StoredFile) -> tuple[Any, ...]:
 def _files_by_path(store: TransferSource) -> Iterator[tuple[StoredFile, dict[bytes, bytes]]]:
     """Every file and block, with the vectors of the whole batch."""
     after = ""
-    while batch := store.transfer.files_by_path(after=after, limit=_TALLIED_AT_ONCE):
+    while batch := store.transfer.files_by_path(after=after, limit=_TALLY_BATCH_FILES):
         vectors = store.transfer.vectors(key for stored in batch for key in stored.hashes)
         for stored in batch:
             yield stored, vectors
@@ -177,7 +177,7 @@ def tally(store: Store, watch: Watcher, doing: str) -> Tally:
             for kind, encoded in content_lines(stored, vectors):
                 add(kind, encoded)
             _sample(samples, stored, vectors)
-            if done % _TALLIED_AT_ONCE == 0 or done == total:
+            if done % _TALLY_BATCH_FILES == 0 or done == total:
                 watch(doing, done, total)
         for row_kind in RowKind:
             for row in store.transfer.rows(row_kind):
@@ -192,11 +192,11 @@ def _sample(samples: list[Sample], stored: StoredFile, vectors: Mapping[bytes, b
     """Add a file to the samples if the hash of the path is among the smallest."""
     names = (block.name for block in stored.file.outline.blocks if block.name)
     stem = "" if stored.block is not None else stored.path.rpartition("/")[2].partition(".")[0]
-    name = next(names, stem or stored.file.text)[:_QUESTION_CHARS]
+    name = next(names, stem or stored.file.text)[:_MAX_QUESTION_CHARS]
     if stored.hashes and "\0" not in name:
         rank = blake2b(encoded(stored.path), digest_size=8).digest()
         insort(samples, Sample(rank, name, vectors.get(stored.hashes[0])))
-        del samples[_QUESTIONS:]
+        del samples[_MAX_QUESTIONS:]
 
 
 def first_difference(source: Store, target: Store) -> str | None:
@@ -217,7 +217,7 @@ def differing_question(source: Store, target: Store, source_tally: Tally) -> str
     """The first question with different answers from the two stores; readers take turns with the questions."""
     grants = source.transfer.rows(RowKind.GRANTS)
     principals = sorted({grant.principal for grant in grants if isinstance(grant, Grant)})
-    by_meaning = source_tally.kinds["pieces"].count <= _MOST_PIECES_BY_MEANING
+    by_meaning = source_tally.kinds["pieces"].count <= _MAX_PIECES_COMPARED_EXACTLY
     for sample, principal in zip(source_tally.samples, cycle(principals or [EVERYONE])):
         query = _query(sample, by_meaning=by_meaning)
         filters = Filters(readers=frozenset({DEFAULT, EVERYONE, principal}))
@@ -237,7 +237,7 @@ def _query(sample: Sample, *, by_meaning: bool) -> StoreQuery:
 
 def _evidence(store: FileIndex, query: StoreQuery, filters: Filters) -> list[tuple[Any, Any]]:
     """The location and the evidence of each piece in a store's answer."""
-    candidates = store.search(query, filters, top_k=_TOP)
+    candidates = store.search(query, filters, top_k=_TOP_K)
     places = {
         piece.id: (piece.path, piece.block, piece.first_line, piece.last_line)
         for piece in store.pieces([candidate.piece for candidate in candidates], filters)
@@ -250,7 +250,7 @@ def _evidence(store: FileIndex, query: StoreQuery, filters: Filters) -> list[tup
 
 
 def _rounded(signals: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted((name, round(value, _DIGITS)) for name, value in signals.items())
+    return sorted((name, round(value, _COMPARED_DECIMALS)) for name, value in signals.items())
 
 
 def _alike(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
@@ -261,10 +261,11 @@ def _alike(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
     return all(known.get(place, evidence) == evidence for place, evidence in here)
 
 
-_FILES_AT_ONCE: Final = 500
-_PATHS_AT_ONCE: Final = 5_000
-_ROWS_AT_ONCE: Final = 10_000
-_ROUNDS: Final = 5
+_FILES_AT_ONCE: Final = 500  # per commit: an interruption repeats at most this many, and a batch is in memory at once
+_BATCH_PATHS: Final = 5_000  # paths are short, hence more at once than files
+_ROWS_AT_ONCE: Final = 10_000  # per commit: an interruption repeats at most this many
+_MAX_ROUNDS: Final = 5  # a source still changing after five full transfers is too busy: the caller gets IndexBusy
+# Outlasts the lock of a killed process, which a database may hold for a moment; a living writer is reported as busy.
 _PATIENCE_S: Final = 10.0
 _RIGHTS: Final = (RowKind.MEMBERS, RowKind.GRANTS)
 _REST: Final = (RowKind.LINKS, RowKind.ACTIVITY, RowKind.COMMITS)
@@ -378,7 +379,7 @@ class _Move:
     def _carried(self) -> Tally:
         """Repeat the transfer until both stores are equal; return the tally of the source."""
         before: Tally | None = None
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             self.report.rounds += 1
             self._carry()
             source_tally, target_tally = _tally_both(self.source, self.target, self.watch)
@@ -496,7 +497,7 @@ class _Move:
 
 def _paths(store: Store) -> Iterator[str]:
     after = ""
-    while batch := store.transfer.paths(after=after, limit=_PATHS_AT_ONCE):
+    while batch := store.transfer.paths(after=after, limit=_BATCH_PATHS):
         yield from batch
         after = batch[-1]
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from satchel.errors import InvalidOption
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
-_MOST_NAME_CHARS: Final = 200
+_MAX_WORKSPACE_NAME_CHARS: Final = 200  # at most 800 bytes in UTF-8; PostgreSQL indexes up to about 2,600
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,10 @@ def address_of(url: str, workspace: str = "") -> Address:
         raise InvalidOption("store", "postgresql://...", f"is no URL: {error}") from None
     parameters = _parameters(parts.query)
     name = dict(parameters).get("workspace", workspace or "default")
-    if not name.strip() or len(name) > _MOST_NAME_CHARS or not name.isprintable():
-        raise InvalidOption("workspace", name, f"must be a name of 1 to {_MOST_NAME_CHARS} printable characters")
+    if not name.strip() or len(name) > _MAX_WORKSPACE_NAME_CHARS or not name.isprintable():
+        raise InvalidOption(
+            "workspace", name, f"must be a name of 1 to {_MAX_WORKSPACE_NAME_CHARS} printable characters"
+        )
     rest = _query([(key, value) for key, value in parameters if key != "workspace"])
     return Address(urlunsplit(parts._replace(query=rest)), name)
 

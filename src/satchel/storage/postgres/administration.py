@@ -37,12 +37,14 @@ _REPEATABLE: Final = tuple(name.endswith("_concurrently.sql") for name in _MIGRA
 
 VERSION: Final = len(_MIGRATIONS)
 
-_LOCK: Final = 0x5A7C4E10
+# Arbitrary, but never to be changed: old and new versions must take the same advisory lock.
+_MIGRATION_LOCK_KEY: Final = 0x5A7C4E10
+# While a migration waits for a table, everybody else queues behind it; then it gives up instead.
 _LOCK_TIMEOUT_MS: Final = 5_000
-_LOOK_AGAIN_S: Final = 0.1
-_CONNECT_S: Final = 10
-_LOOK_S: Final = 5
-_LEAST_PGVECTOR: Final = (0, 8)
+_LOCK_POLL_S: Final = 0.1  # polling faster loads the server, polling more slowly delays the start after a migration
+_CONNECT_TIMEOUT_S: Final = 10  # long enough for a slow network; a wrong address must not seem to hang
+_INSPECTION_CONNECT_TIMEOUT_S: Final = 5  # the server may be down, and the report must not wait long
+_MIN_PGVECTOR_VERSION: Final = (0, 8)
 """Older ones cannot filter while they search."""
 
 
@@ -66,8 +68,8 @@ def version_of(connection: Connection) -> int:
 def migrate(connection: Connection, where: str) -> int:
     """Migrate the schema to the current version, each step atomically; return the version before."""
     # Whoever migrates now is waited for without a statement that stays open: an index could not be made beside it.
-    while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_LOCK,)):
-        time.sleep(_LOOK_AGAIN_S)
+    while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_MIGRATION_LOCK_KEY,)):
+        time.sleep(_LOCK_POLL_S)
     try:
         before = version = version_of(connection)
         if version > VERSION:
@@ -91,7 +93,7 @@ def migrate(connection: Connection, where: str) -> int:
         if not connection.broken:
             for setting in ("ROLE", "lock_timeout", "search_path"):
                 connection.execute(f"RESET {setting}".encode())
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATION_LOCK_KEY,))
 
 
 def _migrate_from(connection: Connection, version: int) -> None:
@@ -159,7 +161,7 @@ def checked_extension(connection: Connection, where: str) -> str:
 
 
 def _is_too_old(pgvector: str) -> bool:
-    return tuple(int(part) for part in pgvector.split(".")[:2]) < _LEAST_PGVECTOR
+    return tuple(int(part) for part in pgvector.split(".")[:2]) < _MIN_PGVECTOR_VERSION
 
 
 # -- an administrator's work
@@ -239,7 +241,7 @@ def workspaces(address: Address) -> list[Held]:
 
 def look_at(address: Address) -> SeenDatabase:
     """The state of the database at an address, as visible to the login of the address."""
-    with map_postgres_errors(address.shown), _connected(address, wait_s=_LOOK_S) as connection:
+    with map_postgres_errors(address.shown), _connected(address, wait_s=_INSPECTION_CONNECT_TIMEOUT_S) as connection:
         connection.execute("SET default_transaction_read_only = on")
         connection.execute("SET statement_timeout = '5s'")
         version = None
@@ -269,5 +271,5 @@ def _has(connection: Connection, workspace: str) -> bool:
     return False
 
 
-def _connected(address: Address, *, wait_s: int = _CONNECT_S) -> Connection:
+def _connected(address: Address, *, wait_s: int = _CONNECT_TIMEOUT_S) -> Connection:
     return psycopg.connect(address.database, autocommit=True, connect_timeout=wait_s)

@@ -27,18 +27,22 @@ from satchel.storage.postgres.database import Connection, PostgresDatabase, map_
 if TYPE_CHECKING:
     from satchel.storage.postgres.address import Address
 
+# Far above any search; a longer statement is stuck, and would hold a pooled connection.
 _READ_TIMEOUT_MS: Final = 30_000
+# Statements of large commits take long; a stuck statement must still end and free the writers' lock.
 _WRITE_TIMEOUT_MS: Final = 600_000
-_IDLE_TIMEOUT_MS: Final = 600_000
-_CONNECT_S: Final = 10
-_POOL_S: Final = 5.0
+_IDLE_TIMEOUT_MS: Final = 600_000  # a hanging process must not hold locks and old row versions for ever
+_CONNECT_TIMEOUT_S: Final = 10  # long enough for a slow network; a wrong address must not seem to hang
+_POOL_TIMEOUT_S: Final = 5.0  # then all connections are busy or the server is down: an error is better than a hang
+# An hour leaves room for large commits; a forgotten transaction keeps PostgreSQL from removing old rows.
 _TRANSACTION_TIMEOUT_MS: Final = 3_600_000
-_OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None}
+_OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_S, "prepare_threshold": None}
 _KEPT_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-_MOST_CONNECTIONS: Final = 16
-_BEGIN_AGAIN: Final = 3
-_WAIT_S: Final = 0.2
-_WITH_TRANSACTION_TIMEOUT: Final = 170000
+_MAX_CONNECTIONS: Final = 16  # per process and workspace; PostgreSQL accepts 100 in all by default
+# After a restart of the server several pooled connections are dead; more tries hide an outage.
+_MAX_BEGIN_ATTEMPTS: Final = 3
+_RETRY_DELAY_S: Final = 0.2  # times the attempt: the server may be restarting
+_TRANSACTION_TIMEOUT_SERVER_VERSION: Final = 170000  # PostgreSQL 17, the first with `transaction_timeout`
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -120,7 +124,7 @@ class _OfThread(threading.local):
 class Connections:
     """The connection pool, and the open transaction of each thread."""
 
-    def __init__(self, address: Address, *, most: int = _MOST_CONNECTIONS) -> None:
+    def __init__(self, address: Address, *, most: int = _MAX_CONNECTIONS) -> None:
         self.address = address
         self.shown = address.shown
         self._mine = _OfThread()
@@ -143,8 +147,8 @@ class Connections:
             configure=partial(configure, extension=extension),
             min_size=1,
             max_size=most,
-            timeout=_POOL_S,
-            reconnect_timeout=_POOL_S,
+            timeout=_POOL_TIMEOUT_S,
+            reconnect_timeout=_POOL_TIMEOUT_S,
             open=True,
             name=f"satchel {address.workspace}",
         )
@@ -181,12 +185,12 @@ class Connections:
     @contextmanager
     def kept(self) -> Iterator[Connection]:
         """A live connection, reserved for the calling thread for the duration of the context."""
-        for attempt in range(_BEGIN_AGAIN):
+        for attempt in range(_MAX_BEGIN_ATTEMPTS):
             with self.checked_out() as connection:
                 try:
                     connection.execute("SELECT 1")
                 except psycopg.OperationalError:
-                    if attempt == _BEGIN_AGAIN - 1:
+                    if attempt == _MAX_BEGIN_ATTEMPTS - 1:
                         raise
                     self._pool.check()
                     continue
@@ -225,7 +229,7 @@ class Connections:
 
     @contextmanager
     def _begun(self, identity: Identity | None, writing: bool) -> Iterator[Visit]:
-        for attempt in range(_BEGIN_AGAIN):
+        for attempt in range(_MAX_BEGIN_ATTEMPTS):
             with self.checked_out() as connection:
                 database = PostgresDatabase(connection, self.workspace)
                 visit = Visit(database, is_writing=writing, is_snapshot=identity is None)
@@ -239,9 +243,9 @@ class Connections:
                             visit.enter(identity)
                 except psycopg.OperationalError:
                     # Nothing was done yet: another connection will do.
-                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._mine.connection is not None:
+                    if not connection.broken or attempt == _MAX_BEGIN_ATTEMPTS - 1 or self._mine.connection is not None:
                         raise
-                    time.sleep(_WAIT_S * attempt)
+                    time.sleep(_RETRY_DELAY_S * attempt)
                     self._pool.check()
                     continue
                 try:
@@ -273,7 +277,7 @@ def configure(connection: Connection, extension: str) -> None:
     # Whoever says in the URL how long a statement may take has the last word.
     if value(connection, "SELECT current_setting('statement_timeout')") == "0":
         settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
-    if connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+    if connection.info.server_version >= _TRANSACTION_TIMEOUT_SERVER_VERSION:
         settings["transaction_timeout"] = str(_TRANSACTION_TIMEOUT_MS)
     for setting in settings.items():
         connection.execute("SELECT set_config(%s, %s, false)", setting)

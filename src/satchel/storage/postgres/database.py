@@ -17,9 +17,10 @@ from satchel.storage.sql.rows import Database, batches
 Connection: TypeAlias = psycopg.Connection[Any]
 
 _UNWRITABLE: Final = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction, errors.DiskFull, errors.OutOfMemory)
-_MOST_VALUES: Final = 20_000
+_MAX_STATEMENT_VALUES: Final = 20_000
 """So many values go into one statement; PostgreSQL takes three times as many."""
-_MOST_HELD_VALUES: Final = 50_000
+# Bounds memory; a larger buffer saves few round trips, as each statement has a limit too.
+_MAX_BUFFERED_VALUES: Final = 50_000
 
 
 @contextmanager
@@ -118,7 +119,7 @@ class PostgresDatabase(Database):
     def _hold(self, statement: str, values: Sequence[Any]) -> None:
         self._held.setdefault(statement, []).append([storable(value) for value in values])
         self._held_values += len(values)
-        if self._held_values > _MOST_HELD_VALUES:
+        if self._held_values > _MAX_BUFFERED_VALUES:
             self.flush()
 
     def flush(self) -> None:
@@ -127,7 +128,7 @@ class PostgresDatabase(Database):
         for statement, rows in waiting.items():
             head, _, rest = with_psycopg_marks(statement).partition(" VALUES ")
             marks, ending, tail = rest.partition(")")
-            for batch in batches(rows, max(1, _MOST_VALUES // max(1, len(rows[0])))):
+            for batch in batches(rows, max(1, _MAX_STATEMENT_VALUES // max(1, len(rows[0])))):
                 many = f"{head} VALUES {','.join([marks + ending] * len(batch))}{tail}"
                 self.connection.execute(many.encode(), [value for row in batch for value in row], prepare=False)
 

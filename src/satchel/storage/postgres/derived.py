@@ -34,11 +34,11 @@ COLUMNS: Final = (
     *((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS)),
 )
 """The columns of a chunk: name, type of the numbers, and whether there is one for each piece or for each file."""
-_HEAD: Final = 8
-_MOST_NUMBERS_TAKEN: Final = 512
-_MANY_FILES: Final = 2_000
-_INDEXED_AT_ONCE: Final = 2_000
-_INSERTED_AT_ONCE: Final = 4_000
+_HEADER_BYTES: Final = 8  # two 32-bit counts: files and pieces
+_MAX_RESERVED_NUMBERS: Final = 512  # saves round trips; numbers left over at the end of a commit are lost
+_ANALYZE_FROM_FILES: Final = 2_000  # smaller commits change the planner's statistics little, and ANALYZE takes time
+_INDEX_BATCH_VECTORS: Final = 2_000  # per commit: other writers wait for one batch at most
+_INSERT_BATCH_ROWS: Final = 4_000  # larger batches save round trips, and need more memory on both sides
 _CHUNK_ROWS: Final = (
     "INSERT INTO chunk (workspace, segment, access, files, pieces, columns)"
     " SELECT %s, * FROM unnest(%s::int8[], %s::int4[], %s::int4[], %s::int4[], %s::bytea[])"
@@ -74,7 +74,7 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
     """The columns of a chunk from a value of `packed`."""
     files, pieces = (int(count) for count in np.frombuffer(data, "<u4", 2))
     arrays: dict[str, NDArray[Any]] = {}
-    at = _HEAD
+    at = _HEADER_BYTES
     for name, kind, of_pieces in COLUMNS:
         count = pieces if of_pieces else files
         arrays[name] = np.frombuffer(data, kind, count, at)
@@ -152,7 +152,7 @@ def _written(vector: NDArray[np.int8]) -> str | None:
 def _insert(db: PostgresDatabase, statement: str, rows: Iterable[Sequence[Any]]) -> None:
     """Insert many rows, some thousand in each statement: COPY does not support row-level security."""
     waiting = iter(rows)
-    while batch := list(islice(waiting, _INSERTED_AT_ONCE)):
+    while batch := list(islice(waiting, _INSERT_BATCH_ROWS)):
         columns = [list(column) for column in zip(*batch, strict=True)]
         db.connection.execute(statement.encode(), (db.workspace, *columns))
 
@@ -248,7 +248,7 @@ def index_some(db: PostgresDatabase, dimensions: int) -> int:
     """Add a batch of vectors to the vector index; return the number."""
     db.execute(
         f"UPDATE dense SET indexed = {dimensions} WHERE workspace = ? AND piece IN (SELECT piece FROM dense"
-        f" WHERE workspace = ? AND indexed = 0 AND vector IS NOT NULL ORDER BY piece LIMIT {_INDEXED_AT_ONCE})",
+        f" WHERE workspace = ? AND indexed = 0 AND vector IS NOT NULL ORDER BY piece LIMIT {_INDEX_BATCH_VECTORS})",
         (db.workspace, db.workspace),
     )
     return db.changes()
@@ -275,7 +275,7 @@ class PostgresWriter(RelationalWriter):
                 "SELECT nextval('satchel.file_id_seq') FROM generate_series(1, %s)", (self._taken,)
             )
             self._stock = [int(row[0]) for row in numbers.fetchall()][::-1]
-            self._taken = min(2 * self._taken, _MOST_NUMBERS_TAKEN)
+            self._taken = min(2 * self._taken, _MAX_RESERVED_NUMBERS)
         self._put += 1
         number = self._stock.pop()
         self._db.insert("file", f"id, {FILE_COLUMNS}", [(number, *values)])
@@ -315,7 +315,7 @@ class PostgresWriter(RelationalWriter):
 
     def seal(self) -> None:
         """Finish the commit: write the search data of new files and raise the generation."""
-        if self._put >= _MANY_FILES:
+        if self._put >= _ANALYZE_FROM_FILES:
             # What a large commit has put is in no statistics yet, and would be looked for as if there was little of it.
             self.database.flush()
             self.database.connection.execute("SELECT satchel.look_again()")

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from satchel.storage.postgres.database import Connection, PostgresDatabase
 
 
-_MOST_BYTES: Final = 256 << 20
-_MOST_VIEWS: Final = 64
-_FETCHED_AT_ONCE: Final = 200
-_PER_PIECE: Final = 48
+_MOST_BYTES: Final = 256 << 20  # for cached chunks, and as much again for cached views; then least recently used go
+_MOST_VIEWS: Final = 64  # readers with the same access share a view; with more kinds of access, views are built again
+_FETCH_BATCH_CHUNKS: Final = 200  # the keys stand in the statement's text, which stays short
+_PER_PIECE: Final = 48  # bytes, estimated, for each piece and each file in a view
 
 ChunkKey = tuple[int, int]
 """A segment and an access list."""
@@ -201,7 +201,7 @@ class Views:
             for key in known:
                 self._chunks.move_to_end(key)
         missing = [key for key in keys if key not in known]
-        for batch in batches(missing, _FETCHED_AT_ONCE):
+        for batch in batches(missing, _FETCH_BATCH_CHUNKS):
             chunks = ",".join(f"({segment},{access})" for segment, access in batch)
             select = (
                 f"SELECT segment, access, columns FROM chunk WHERE workspace = ? AND (segment, access) IN ({chunks})"
@@ -250,9 +250,11 @@ EXACT_MOST: Final = 150_000
 has no part in it. Through the index, 17 % of the nearest were missed among many texts that are nearly alike."""
 _INDEX_SHARE: Final = 0.2
 """Where fewer of the pieces may be seen, an index that holds them all leads mostly to what may not."""
-_NEAREST: Final = 400
-_WIDER: Final = 3
-_GUESS: Final = 0.8
+_NEAREST_PIECES: Final = 400  # as many as `hnsw.ef_search`, the index's list of candidates, holds
+# Times top_k: candidates with exact similarity in the second exchange, as the estimate may reorder them.
+_RESCORED_FACTOR: Final = 3
+# Of the least similar piece found: the rest is farther away, but not known to be unrelated.
+_UNKNOWN_SIMILARITY_SHARE: Final = 0.8
 
 _POSTINGS: Final = (
     "SELECT field, term, segment, access, documents, counts FROM posting WHERE workspace = %s AND term = ANY(%s)"
@@ -320,7 +322,7 @@ class Search:
             **{"hnsw.max_scan_tuples": "40000"},
         )
         statement = _NEAR.format(self._seen.dimensions, only)
-        return self._execute(statement, (self._vector, self._workspace, *more, _NEAREST))
+        return self._execute(statement, (self._vector, self._workspace, *more, _NEAREST_PIECES))
 
     def _set(self, **settings: str) -> None:
         calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
@@ -349,9 +351,9 @@ class Search:
         elif answers.near is not None:
             pieces, far = _as_arrays(answers.near.fetchall())
             # Of the others nothing is known but that they are farther away.
-            likeness.fill(max(-float(far.max(initial=0.0)) * _GUESS if len(far) else 0.0, 0.0))
+            likeness.fill(max(-float(far.max(initial=0.0)) * _UNKNOWN_SIMILARITY_SHARE if len(far) else 0.0, 0.0))
             self._set_likeness(likeness, pieces, far)
-            candidates = scoring.gather([source], self._query, _WIDER * top_k, defining)
+            candidates = scoring.gather([source], self._query, _RESCORED_FACTOR * top_k, defining)
             self._set_likeness(likeness, *self._ask_again(candidates, pieces))
         return scoring.gather([source], self._query, top_k, defining)
 

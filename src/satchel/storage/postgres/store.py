@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from satchel.storage.postgres.database import PostgresDatabase
     from satchel.storage.sql.rows import Database
 
-_WRITERS_LOCK: Final = 0x5A7C
-_PATIENCE_S: Final = 60.0
-_LOOK_AGAIN_S: Final = 0.02
-_REMEMBERED: Final = 512
+# Arbitrary, but never to be changed: old and new versions must take the same advisory lock.
+_WRITER_LOCK_KEY: Final = 0x5A7C
+# Commits queue (decision 0037); after a minute the caller should learn that the store is busy.
+_COMMIT_WAIT_S: Final = 60.0
+_LOCK_POLL_S: Final = 0.02  # a caller hardly notices the delay, and the server hardly notices the queries
+_MAX_CACHE_ENTRIES: Final = 512  # an entry for each set of readers or filters; a full cache is emptied
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -42,7 +44,9 @@ class PostgresStore(RelationalReader):
 
     many_writers: Final = True
 
-    def __init__(self, where: str | Address, *, patience: float = _PATIENCE_S, nearest_from: int = EXACT_MOST) -> None:
+    def __init__(
+        self, where: str | Address, *, patience: float = _COMMIT_WAIT_S, nearest_from: int = EXACT_MOST
+    ) -> None:
         self._connections = Connections(where if isinstance(where, Address) else address_of(where))
         self._patience = patience
         self._nearest_from = nearest_from
@@ -85,7 +89,7 @@ class PostgresStore(RelationalReader):
 
     def _remember(self, memory: dict[_Key, _Value], key: _Key, value: _Value) -> None:
         with self._lock:
-            if len(memory) >= _REMEMBERED:
+            if len(memory) >= _MAX_CACHE_ENTRIES:
                 memory.clear()
             memory[key] = value
 
@@ -159,7 +163,7 @@ class PostgresStore(RelationalReader):
                 while not value(connection, "SELECT pg_try_advisory_lock(%s, %s)", self._lock_key):
                     if time.monotonic() >= until:
                         raise IndexBusy(self.where, "")
-                    time.sleep(_LOOK_AGAIN_S)
+                    time.sleep(_LOCK_POLL_S)
                 self._writing.now = True
                 yield
             finally:
@@ -168,7 +172,7 @@ class PostgresStore(RelationalReader):
 
     @property
     def _lock_key(self) -> tuple[int, int]:
-        return _WRITERS_LOCK, self._connections.workspace % 2**31
+        return _WRITER_LOCK_KEY, self._connections.workspace % 2**31
 
     def _unlock(self, connection: Connection) -> None:
         """Release the lock, even if unsure whether the lock was acquired."""

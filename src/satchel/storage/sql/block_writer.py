@@ -24,9 +24,9 @@ from satchel.storage.sql.rows import NODE_PATH, Database, conditions, decoded, d
 from satchel.storage.sql.transfer import SqlTransferWriter
 from satchel.storage.sql.tree import FROM_NODES, NODE_COLUMNS, micros, node_row
 
-_DEEPEST: Final = 100_000
-_STEP: Final = 1.0
-_FARTHEST_NS: Final = 2**63 - 1
+_MAX_DEPTH: Final = 100_000  # far deeper than any real tree; stops the climb through a cycle in damaged data
+_POSITION_STEP: Final = 1.0  # positions are fractions, so a block can be put between two siblings
+_MAX_NS: Final = 2**63 - 1  # the largest value of a 64-bit integer column
 
 
 class BlockWriter:
@@ -54,7 +54,7 @@ class BlockWriter:
         text = plain(block.content)
         modified = None if block.last_modified is None else micros(block.last_modified)
         digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
-        state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
+        state = FileState(digest, len(text), max(-_MAX_NS, min((modified or 0) * 1000, _MAX_NS)), 0)
         before = self._row(key)
         self._refuse_another_origin(block, before, origin)
         inherits = block.inherits and (before is None or bool(before[3]))
@@ -81,7 +81,7 @@ class BlockWriter:
         if position is None:
             children = "FROM node WHERE workspace = ? AND parent IS NOT DISTINCT FROM ?"
             last = self._db.run(f"SELECT max(position) {children} AND id != ?", new, key).get
-            position = 0.0 if last is None else last + _STEP
+            position = 0.0 if last is None else last + _POSITION_STEP
         values = (new, float(position), self._db.workspace, key)
         self._db.execute("UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?", values)
         self._parents[key] = new
@@ -276,8 +276,8 @@ class BlockWriter:
             return None
         parent_key = id_bytes(parent)
         for depth, above in enumerate(chain([parent_key], self._above(parent_key))):
-            if depth >= _DEEPEST:
-                raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
+            if depth >= _MAX_DEPTH:
+                raise InvalidInput("parent", parent, f"lies more than {_MAX_DEPTH:,} levels deep")
             if above == key:
                 raise InvalidInput("parent", parent, f"{decoded(key)!r} would be its own ancestor")
         return parent_key
@@ -359,7 +359,7 @@ class BlockWriter:
 
     def _granted_above(self, key: bytes, who: str) -> str | None:
         granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"
-        for above in islice(self._above(key), _DEEPEST):
+        for above in islice(self._above(key), _MAX_DEPTH):
             if self._db.run(granted, above, who).fetchone():
                 return decoded(above)
         return None

@@ -41,8 +41,8 @@ QUERIES: Final = {name: statement.strip() for name, _, statement in (query.parti
 NOBODY: Final = Filters(readers=frozenset())
 """One who may read nothing in particular: what everybody may know is for them, too."""
 
-_MOST_DEFINING: Final = 200
-_MOST_PAGES: Final = 2**62
+_MAX_DEFINING_ROWS: Final = 200  # a name with more definitions (`main`, `get`) tells little about any of them
+_MAX_PAGE_NUMBER: Final = 2**62  # fits into SQL's 64-bit integers; no document has as many pages
 
 
 class FileReader(ABC):
@@ -177,7 +177,7 @@ class FileReader(ABC):
     def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
         """The pages of a document from first to last, or only page `number`; empty for a document without pages."""
         statement = QUERIES["pages"].format(and_number="" if number is None else " AND number = ?")
-        page = () if number is None else (min(max(number, 0), _MOST_PAGES),)
+        page = () if number is None else (min(max(number, 0), _MAX_PAGE_NUMBER),)
         with self._readable(filters) as rows:
             pages = rows.db.run(statement, file_key(path), *page)
             return [
@@ -270,7 +270,7 @@ def parts_of(name: str) -> list[str]:
 
 def defining_statement(condition: str) -> str:
     """SQL for the files, pieces and qualified names of the blocks with a given name."""
-    return QUERIES["defining"].format(readable=condition, limit=_MOST_DEFINING)
+    return QUERIES["defining"].format(readable=condition, limit=_MAX_DEFINING_ROWS)
 
 
 def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[int, int]]:

@@ -46,16 +46,17 @@ _PAGE_COLUMNS: Final = (
     "file, number, first_line, last_line, start, finish, name, section_path, parent_heading, headings, tables,"
     " pictures, captions, is_recognized"
 )
-_MOST_NAME_CHARS: Final = 600
+_MAX_NAME_CHARS: Final = 600
 """A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
 
 _PATH_KEY: Final = b"\0/"
 """How the key of a grant at a path begins: no block goes by such an id."""
 
+# Of the files: after smaller changes the old centrality stays, as counting reads all mentions.
 _RELINK_SHARE: Final = 0.05
-_QUICKLY_LINKED: Final = 20_000
-_MOST_HOMES: Final = 3
-_MOST_USERS: Final = 20
+_CHEAP_MENTIONS: Final = 20_000  # up to here counting is cheap enough for every change
+_MAX_DEFINING_FILES: Final = 3  # a name that more files define says little about any of them
+_MAX_USING_FILES: Final = 20  # caps the effect of a single name that is used everywhere
 
 
 class FileWriter:
@@ -117,7 +118,7 @@ class FileWriter:
         )
         pages = (_page_row(number, page, lines[number]) for number, outline in outlines for page in outline.pages)
         mentions = (
-            (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
+            (number, m.block, m.kind, plain(m.name)[:_MAX_NAME_CHARS])
             for number, outline in outlines
             for m in outline.mentions
         )
@@ -199,7 +200,7 @@ class FileWriter:
 def _block_row(file: int, place: int, block: OutlineBlock) -> tuple[Any, ...]:
     name, qualified, signature, doc = map(plain, (block.name, block.qualified, block.signature, block.doc))
     lines = (block.parent, block.first_line, block.last_line)
-    return file, place, block.type, name[:_MOST_NAME_CHARS], qualified, *lines, signature, doc, block.page
+    return file, place, block.type, name[:_MAX_NAME_CHARS], qualified, *lines, signature, doc, block.page
 
 
 def _piece_row(file: int, piece: OutlinePiece, lines: Lines, key: bytes) -> tuple[Any, ...]:
@@ -331,7 +332,7 @@ def weigh_links(db: Database, generation: int) -> bool:
     """Recompute the centrality of files, except after small changes; True if any value changed."""
     since = int(db.fact("linked") or 0)
     fresh = int(db.run("SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", since).get)
-    if fresh <= _RELINK_SHARE * db.count("file") and db.count("mention") > _QUICKLY_LINKED:
+    if fresh <= _RELINK_SHARE * db.count("file") and db.count("mention") > _CHEAP_MENTIONS:
         return False
     before = file_centrality(db)
     mentioning = "SELECT name, count(DISTINCT file) FROM mention WHERE workspace = ? GROUP BY name"
@@ -342,9 +343,9 @@ def weigh_links(db: Database, generation: int) -> bool:
     used: dict[int, float] = {}
     for name, files in homes.items():
         # A name that many files define says little about any of them.
-        if len(files) <= _MOST_HOMES and name in users:
+        if len(files) <= _MAX_DEFINING_FILES and name in users:
             for file in files:
-                used[file] = used.get(file, 0.0) + min(users[name], _MOST_USERS) / len(files)
+                used[file] = used.get(file, 0.0) + min(users[name], _MAX_USING_FILES) / len(files)
     now = {file: math.log1p(value) for file, value in used.items()}
     changed = [file for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)]
     rows = [(now.get(file, 0.0), db.workspace, file) for file in changed]

@@ -25,8 +25,8 @@ from satchel.storage.sql.transfer import SqlTransferReader, records
 from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 
 _SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
-_LOOKED_AT: Final = 200
-_TARGETS: Final = 3
+_MAX_NAMED_BLOCKS: Final = 200  # bounds the sorting by nearness for very common names
+_MAX_LINK_TARGETS: Final = 3  # an ambiguous name links to the nearest few: one might be the wrong one, many are noise
 
 
 class CodeTree:
@@ -191,12 +191,12 @@ class CodeTree:
     def _blocks_named(self, name: str, near: str) -> list[str]:
         """The blocks with the given name: in the same file if any, else anywhere, nearest folders first."""
         rows = self._rows.run(
-            QUERIES["blocks_named"], _last_part(name), FIRST_PATH, in_files=IN_FILES, limit=_LOOKED_AT
+            QUERIES["blocks_named"], _last_part(name), FIRST_PATH, in_files=IN_FILES, limit=_MAX_NAMED_BLOCKS
         )
         places = [(decoded(path), str(qualified)) for path, qualified in rows]
         here = [place for place in places if place[0] == near]
         ordered = here or sorted(places, key=lambda place: -_shared_folders(place[0], near))
-        return [f"{path}#{qualified}" for path, qualified in ordered[:_TARGETS]]
+        return [f"{path}#{qualified}" for path, qualified in ordered[:_MAX_LINK_TARGETS]]
 
     def _files_named(self, name: str, near: str) -> list[str]:
         """The files for a module name, nearest first: `requests.auth` and `./auth` are auth.py."""
@@ -208,7 +208,7 @@ class CodeTree:
         fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
         extension = near.rpartition(".")[2]
         fitting.sort(key=lambda path: (not path.endswith(f".{extension}"), -_shared_folders(path, near)))
-        return fitting[:_TARGETS]
+        return fitting[:_MAX_LINK_TARGETS]
 
 
 def _of_id(block_id: str, blocks: Iterable[Block]) -> Block | None:

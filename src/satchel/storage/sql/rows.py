@@ -16,8 +16,8 @@ from satchel.errors import InvalidInput
 from satchel.models.access import DEFAULT, ROOT, Access, DefaultAccess
 
 _Value = TypeVar("_Value")
-_MOST_ID_CHARS: Final = 2000
-_REMEMBERED: Final = 64
+_MAX_ID_CHARS: Final = 2000  # ids are indexed, and PostgreSQL indexes up to about 2,600 bytes
+_MAX_CACHED_FILTERS: Final = 64  # a condition lists all its access lists, and may be long
 _ROOT_KEY: Final = "*"
 
 NODE_PATH: Final = b"\0"
@@ -154,8 +154,8 @@ def is_node(path: bytes) -> bool:
 
 def id_bytes(block_id: str) -> bytes:
     """A block id in stored form; raises InvalidInput for an invalid id."""
-    if not isinstance(block_id, str) or not 0 < len(block_id) <= _MOST_ID_CHARS:
-        raise InvalidInput("id", block_id, f"must be text of 1 to {_MOST_ID_CHARS} characters")
+    if not isinstance(block_id, str) or not 0 < len(block_id) <= _MAX_ID_CHARS:
+        raise InvalidInput("id", block_id, f"must be text of 1 to {_MAX_ID_CHARS} characters")
     try:
         return encoded(block_id)
     except UnicodeEncodeError:
@@ -199,7 +199,7 @@ class AccessFilter(NamedTuple):
 UNRESTRICTED: Final = AccessFilter("true")
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED_FILTERS)
 def filter_by_lists(access: frozenset[int] | None) -> AccessFilter:
     """SQL condition that limits rows to the given access lists (None: no limit)."""
     if access is None:

@@ -95,11 +95,12 @@ class Columns:
         return np.bincount(self.piece_files, self.lengths[TEXT], len(self.files)).astype(np.float64)
 
 
-_K1: Final = 1.2
-_B_PIECE: Final = 0.6
-_B_FILE: Final = 0.75
-_BEST_OF_FILE: Final = 5
-_FEW_SHARE: Final = 0.6
+_BM25_K1: Final = 1.2  # the usual value of BM25's k1: how soon repeating a word stops counting
+_BM25_B_PIECE: Final = 0.6  # below the usual 0.75: length counts less among pieces than among whole files
+_BM25_B_FILE: Final = 0.75  # the usual value of BM25's b: how much the length of a document counts
+_MAX_PIECES_PER_FILE: Final = 5  # bounds the candidates of one long file; the ranker sees no further piece of it
+# Of the pieces: with fewer visible, copying them out costs less than comparing the hidden ones too.
+_GATHER_SHARE: Final = 0.6
 STEPS: Final = 2047
 """In so many steps a question's vector is taken: few enough for half precision, in which PostgreSQL keeps vectors."""
 
@@ -117,7 +118,7 @@ _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
 _PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
 _BEST: Final = ("text", "coverage", "name", "name_precision", "meaning")
 """The evidence of the best piece that speaks for its file, too."""
-_PASSAGES: Final = 60
+_MAX_PASSAGES: Final = 60
 """How many passages of documents are looked at, however few documents they are from."""
 
 
@@ -132,7 +133,7 @@ class View:
         self.everything = bool(seen.all())
         self.seen = seen
         self.piece_count = float(np.count_nonzero(seen))
-        self.few = np.flatnonzero(seen) if self.piece_count < _FEW_SHARE * len(seen) else None
+        self.few = np.flatnonzero(seen) if self.piece_count < _GATHER_SHARE * len(seen) else None
         """The pieces that may be seen, where they are so few that it pays to pick them out."""
         self.file_count = float(np.count_nonzero(files))
         self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
@@ -220,7 +221,7 @@ def _best_passages(segments: Sequence[_Evidence]) -> list[Candidate]:
         ((-score, int(e.view.segment.piece_ids[i]), e, i) for e in segments for score, i in e.best_passages()),
         key=lambda entry: entry[:2],
     )
-    return [evidence.passage(i) for *_, evidence, i in best[:_PASSAGES]]
+    return [evidence.passage(i) for *_, evidence, i in best[:_MAX_PASSAGES]]
 
 
 def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
@@ -284,14 +285,14 @@ class _Evidence:
             if not weight or not len(documents):
                 continue
             counts = postings.counts.astype(np.float64)
-            text[documents] += weight * counts / (counts + _norm(lengths[documents], _B_PIECE, weights.mean_piece))
+            text[documents] += weight * counts / (counts + _norm(lengths[documents], _BM25_B_PIECE, weights.mean_piece))
             coverage[documents] += weight
             files = segment.piece_files[documents]
             if not segment.one_to_one:
                 # The pieces of a file stand together, and so do their counts.
                 first = np.flatnonzero(np.diff(files, prepend=files[0] + 1))
                 files, counts = files[first], np.add.reduceat(counts, first)
-            file_text[files] += weight * counts / (counts + _norm(file_lengths[files], _B_FILE, weights.mean_file))
+            file_text[files] += weight * counts / (counts + _norm(file_lengths[files], _BM25_B_FILE, weights.mean_file))
             file_coverage[files] += weight
         self._of_piece |= {"text": text, "coverage": coverage}
         self._of_file |= {"file_text": file_text, "file_coverage": file_coverage}
@@ -359,11 +360,11 @@ class _Evidence:
         for name, weight in _PASSAGE_MIX.items():
             score += weight * (self._of_piece[name] if name in self._of_piece else self._of_file[name][owner])
         best = np.flatnonzero(seen & (score > 0))
-        if len(best) > _PASSAGES:
+        if len(best) > _MAX_PASSAGES:
             # Of those that are as good as the last one that has room, the first: what is hidden has no say in it.
-            least = np.partition(score[best], -_PASSAGES)[-_PASSAGES]
+            least = np.partition(score[best], -_MAX_PASSAGES)[-_MAX_PASSAGES]
             above = best[score[best] > least]
-            best = np.concatenate([above, best[score[best] == least][: _PASSAGES - len(above)]])
+            best = np.concatenate([above, best[score[best] == least][: _MAX_PASSAGES - len(above)]])
         return [(score.item(i), i) for i in best.tolist()]
 
     def _titles(self) -> NDArray[Any]:
@@ -397,7 +398,7 @@ class _Evidence:
             score = np.where(self.view.pieces[first:last], score, -1.0)
         ids = segment.piece_ids[first:last].tolist()
         definitions = defining.get(file, set())
-        chosen = set(np.argsort(-score, kind="stable")[:_BEST_OF_FILE].tolist())
+        chosen = set(np.argsort(-score, kind="stable")[:_MAX_PIECES_PER_FILE].tolist())
         chosen |= {i for i, piece in enumerate(ids) if piece in definitions}
         of_file = self._file(index, {name: max(0.0, float(of_piece[name].max())) for name in _BEST})
         candidates = []
@@ -445,5 +446,5 @@ class _Evidence:
 
 def _norm(lengths: NDArray[Any], share: float, mean: float) -> NDArray[Any]:
     """BM25's length normalization: in a longer document, a word counts less."""
-    damped: NDArray[Any] = _K1 * (1 - share + share * lengths / max(mean, 1))
+    damped: NDArray[Any] = _BM25_K1 * (1 - share + share * lengths / max(mean, 1))
     return damped

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _Segment = TypeVar("_Segment")
-_MANY_SEGMENTS: Final = 8
+_MAX_SEGMENTS: Final = 8
 """Each segment is searched by itself: with more of them, the small ones are merged."""
 _SMALL_SHARE: Final = 0.1
 """A segment with a smaller share of the largest one's pieces costs little to lay out again."""
 _GONE_SHARE: Final = 0.3
 """With more of the files gone, most of a search would be spent on what is masked."""
-_FLUSH_AT: Final = 1_000_000
-_MOST_FREQUENT: Final = 255
-_READ_AT_ONCE: Final = 100
+_FLUSH_TERMS: Final = 1_000_000  # bounds memory: terms are sorted and counted in runs of this length
+_MAX_TERM_COUNT: Final = 255  # counts are stored in a byte; for BM25 a higher count hardly differs
+_READ_BATCH_FILES: Final = 100  # the texts of a batch are in memory at once
 _NOTHING: Final = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
@@ -68,7 +68,7 @@ class _Field:
         numbers = self._vocabulary.of_identifiers(IDENTIFIER.findall(text))
         self._terms.extend(numbers)
         self._lengths.append(len(numbers))
-        if len(self._terms) > _FLUSH_AT:
+        if len(self._terms) > _FLUSH_TERMS:
             self._flush()
 
     def _flush(self) -> None:
@@ -83,7 +83,7 @@ class _Field:
             (
                 (distinct & np.uint64(0xFFFFFFFF)).astype(np.uint32),
                 (distinct >> np.uint64(32)).astype(np.uint32),
-                np.minimum(counts, _MOST_FREQUENT).astype(np.uint8),
+                np.minimum(counts, _MAX_TERM_COUNT).astype(np.uint8),
             )
         )
         self._terms = array("I")
@@ -157,7 +157,7 @@ class Layout:
 def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:
     """The search arrays of stored files and blocks, in the given order."""
     layout = Layout(dimensions)
-    for batch in batches(files, _READ_AT_ONCE):
+    for batch in batches(files, _READ_BATCH_FILES):
         _add_files(layout, db, batch)
     return layout.arrays()
 
@@ -199,7 +199,7 @@ def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -
     """The segments to rebuild, by numbers of pieces: the small segments of many, or all if much is gone."""
     if gone > _GONE_SHARE * max(files, 1):
         return list(sizes)
-    if len(sizes) < _MANY_SEGMENTS:
+    if len(sizes) < _MAX_SEGMENTS:
         return []
     largest = max(sizes.values())
     small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]

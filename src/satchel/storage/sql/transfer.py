@@ -20,14 +20,14 @@ from satchel.storage.sql.file_reader import QUERIES, outline_page
 from satchel.storage.sql.file_writer import FileWriter, is_file_key, path_key, path_of
 from satchel.storage.sql.rows import Database, access_of, decoded, default_access, encoded, id_bytes, marks
 
-_ROWS_AT_ONCE: Final = 2_000
-_MOST_BYTES: Final = 8_000_000
+_BATCH_ROWS: Final = 2_000  # bounds memory; each batch is one query
+_BATCH_TEXT_BYTES: Final = 8_000_000
 """So much text is given out at once, unless one file alone has more."""
 
 _DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
 """Facts that a store computes for itself; the default access is in two of them, and is set as such."""
 _MARKS: Final = "mark "
-_MICROS: Final = 10**6
+_MICROS_PER_SECOND: Final = 10**6  # the version history is stored in seconds, activity in microseconds
 
 
 class Table(NamedTuple):
@@ -61,12 +61,12 @@ def _activity_row(activity: Activity) -> tuple[Any, ...]:
 
 
 def _commit(path: bytes, at: int, *texts: str) -> Activity:
-    return tree.activity_from(path, at * _MICROS, *texts)
+    return tree.activity_from(path, at * _MICROS_PER_SECOND, *texts)
 
 
 def _commit_row(activity: Activity) -> tuple[Any, ...]:
     block, at, *texts = _activity_row(activity)
-    return block, at // _MICROS, *texts
+    return block, at // _MICROS_PER_SECOND, *texts
 
 
 _ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
@@ -126,14 +126,14 @@ class SqlTransferReader:
         key = ", ".join(table.key)
         statement = (
             f"SELECT {key}, {', '.join(table.columns)} FROM {table.name}"
-            f" WHERE workspace = ? AND ({key}) > ({marks(table.key)}) ORDER BY {key} LIMIT {_ROWS_AT_ONCE}"
+            f" WHERE workspace = ? AND ({key}) > ({marks(table.key)}) ORDER BY {key} LIMIT {_BATCH_ROWS}"
         )
         while True:
             with self._reading() as db:
                 rows = db.run(statement, *after).fetchall()
             for row in rows:
                 yield table.read(*row[len(table.key) :])
-            if len(rows) < _ROWS_AT_ONCE:
+            if len(rows) < _BATCH_ROWS:
                 return
             after = rows[-1][: len(table.key)]
 
@@ -191,7 +191,7 @@ class SqlTransferWriter:
         """Append rows to the stored rows of a kind."""
         table = TABLES[kind]
         waiting = iter(rows)
-        while batch := list(islice(waiting, _ROWS_AT_ONCE)):
+        while batch := list(islice(waiting, _BATCH_ROWS)):
             self._db.insert(table.name, ", ".join(table.columns), [table.written(row) for row in batch])
         self._writer.changed = True
 
@@ -252,7 +252,7 @@ def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[
         f" WHERE file.workspace = ? AND file.{column} > ? ORDER BY file.{column} LIMIT {limit:d}"
     )
     chosen: list[int] = []
-    room = _MOST_BYTES
+    room = _BATCH_TEXT_BYTES
     for number, size in db.run(statement, after).fetchall():
         room -= size or 0
         if chosen and room < 0:

@@ -19,9 +19,9 @@ from satchel.ports.block_tree import Step
 from satchel.storage.sql.file_reader import QUERIES
 from satchel.storage.sql.rows import ReadableRows, decoded, encoded, id_bytes, known_id, plain
 
-_DEEPEST: Final = 100_000
-_MOST_ROWS: Final = 10**9
-_FOR_EACH: Final = 20
+_MAX_DEPTH: Final = 100_000  # far deeper than any real tree; stops the climb through a cycle in damaged data
+_MAX_ROWS: Final = 10**9  # keeps LIMIT within the integers of both databases
+_ACTIVITY_PER_BLOCK: Final = 20
 """So much activity on a block is looked at, in the mean, to find the latest on each."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -214,7 +214,7 @@ class Tree:
     def activity(self, where: str, values: Sequence[Any], *, latest: bool, limit: int) -> list[Activity]:
         """The activity under SQL conditions, newest first; with `latest` only the newest on each block."""
         newest: dict[object, Any] = {}
-        for most in (limit * _FOR_EACH, None) if latest else (limit,):
+        for most in (limit * _ACTIVITY_PER_BLOCK, None) if latest else (limit,):
             up_to = "" if most is None else f" LIMIT {max(0, most)}"
             rows = self._rows.run(QUERIES["activity"], *values, where=where, limit=up_to).fetchall()
             for i, row in enumerate(rows):
@@ -227,7 +227,7 @@ class Tree:
         """The first blocks under an SQL condition, with their content."""
         if limit <= 0:
             return []
-        statement = f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}"
+        statement = f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MAX_ROWS)}"
         blocks = map(block_with_text, self._rows.run(statement, *values))
         return list(self._without_hidden_parents(blocks).values())
 
@@ -267,7 +267,7 @@ def alternating(before: Iterable[Block], after: Iterable[Block]) -> list[Block]:
 
 def _upwards(key: bytes, known: Mapping[bytes | None, tuple[bytes | None, Step]]) -> Iterator[Step]:
     above: bytes | None = key
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if above not in known:
             return
         above, step = known[above]

@@ -53,8 +53,8 @@ def migrate(connection: apsw.Connection, where: str) -> None:
 
 
 FILE_NAME: Final = "truth.sqlite"
-_BUSY_MS: Final = 10_000
-_MARKS_KEPT: Final = 1000
+_BUSY_TIMEOUT_MS: Final = 10_000  # waits for another process's commit; then the caller gets IndexBusy
+_MAX_MARKS: Final = 1000  # segments that are more commits behind are built anew
 _UNWRITABLE: Final = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError)
 
 
@@ -104,7 +104,7 @@ def connect(path: Path) -> SqliteDatabase:
         connection = SqliteDatabase(os.fspath(path))
         # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        connection.set_busy_timeout(_BUSY_MS)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "normal")
         connection.pragma("temp_store", "memory")
@@ -123,7 +123,7 @@ class SqliteWriter(RelationalWriter):
         self.settle()
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
-        old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
+        old = f"mark {max(0, self._generation - _MAX_MARKS):012d}"
         self._db.run("DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?", old)
 
 
@@ -132,9 +132,10 @@ def mark_of(connection: SqliteDatabase, generation: int) -> str:
     return str(connection.fact(f"mark {generation:012d}") or "")
 
 
-_MOST_IDLE: Final = 4
-_PATIENCE_S: Final = 10.0
-_LOOK_AGAIN_S: Final = 0.002
+_MAX_IDLE_CONNECTIONS: Final = 4  # saves opening the file for the next threads; each open connection holds a page cache
+# An interrupted statement ends soon; a thread that does not end must not block closing for ever.
+_CLOSE_WAIT_S: Final = 10.0
+_CLOSE_POLL_S: Final = 0.002  # polling more slowly would only delay closing
 
 
 class Connections:
@@ -180,7 +181,7 @@ class Connections:
         with self._lock:
             if self._is_closed:
                 return  # whoever closes has closed it
-            if len(self._idle) < _MOST_IDLE and not connection.in_transaction:
+            if len(self._idle) < _MAX_IDLE_CONNECTIONS and not connection.in_transaction:
                 self._idle.append(connection)
                 return
         self._close(connection)
@@ -195,7 +196,7 @@ class Connections:
         self._threads = threading.local()
 
     def _close(self, connection: SqliteDatabase) -> None:
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + _CLOSE_WAIT_S
         while True:
             try:
                 with suppress(apsw.ConnectionClosedError):
@@ -207,7 +208,7 @@ class Connections:
                 # Somebody is in the middle of a statement. (Not before: closing moves what was written into the file.)
                 with suppress(apsw.Error):
                     connection.interrupt()
-                time.sleep(_LOOK_AGAIN_S)
+                time.sleep(_CLOSE_POLL_S)
         with self._lock:
             self._open = [other for other in self._open if other is not connection]
 

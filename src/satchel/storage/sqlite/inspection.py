@@ -22,7 +22,7 @@ from satchel.storage.sql.rows import Database
 from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived
 
-_BUSY_MS: Final = 2_000
+_BUSY_TIMEOUT_MS: Final = 2_000  # shorter than for work: an inspection should answer even beside a busy writer
 
 
 class Seen(NamedTuple):
@@ -95,7 +95,7 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
     name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
     connection = SqliteDatabase(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
-        connection.set_busy_timeout(_BUSY_MS)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         connection.pragma("temp_store", "memory")
         yield connection
     finally:

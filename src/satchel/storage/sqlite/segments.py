@@ -18,7 +18,7 @@ from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, V
 from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of
 
 _MAGIC: Final = b"SATCHELARRAYS 1\n"
-_ALIGNED: Final = 64
+_ALIGNMENT_BYTES: Final = 64  # a cache line of usual processors, and a multiple of every number's size
 
 
 class DamagedArrays(Exception):
@@ -81,10 +81,10 @@ def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _aligned(position: int) -> int:
-    return -(-position // _ALIGNED) * _ALIGNED
+    return -(-position // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
-_SCANNED_AT_ONCE: Final = 1024
+_SCAN_BATCH_ROWS: Final = 1024  # a strip of so many vectors stays in the processor's cache
 
 
 class Segment(Columns):
@@ -130,11 +130,11 @@ class SegmentSource:
         likeness = np.zeros(len(vectors), np.float32)
         few = self.view.few
         # Small strips stay in the processor's cache while they are widened.
-        strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
+        strip = np.empty((_SCAN_BATCH_ROWS, vectors.shape[1]), np.float32)
         picked = np.empty(strip.shape, np.int8)
         scanned = likeness if few is None else np.empty(len(few), np.float32)
-        for first in range(0, len(scanned), _SCANNED_AT_ONCE):
-            where = slice(first, first + _SCANNED_AT_ONCE)
+        for first in range(0, len(scanned), _SCAN_BATCH_ROWS):
+            where = slice(first, first + _SCAN_BATCH_ROWS)
             part = vectors[where]
             if few is not None:
                 part = np.take(vectors, few[where], axis=0, out=picked[: len(few[where])], mode="clip")

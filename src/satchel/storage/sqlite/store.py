@@ -29,14 +29,14 @@ from satchel.storage.sql.scoring import View, among, gather, with_use
 from satchel.storage.sqlite.database_file import FILE_NAME, Connections, SqliteDatabase, SqliteWriter, map_sqlite_errors
 from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
 
-_READERS_KEPT: Final = 512
-_VIEWS_KEPT: Final = 64
+_MAX_CACHED_READERS: Final = 512  # an entry is small; with more readers, the oldest is computed again
+_MAX_CACHED_VIEWS: Final = 64
 """A view takes two bytes for each block, and people who may see the same share one."""
 
-_LOOK_AGAIN_S: Final = 0.005
+_LOCK_POLL_S: Final = 0.005  # a caller does not notice the delay; polling faster only takes processor time
 
 
-@lru_cache(maxsize=_READERS_KEPT)
+@lru_cache(maxsize=_MAX_CACHED_READERS)
 def _filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
     """SQL condition that limits rows to the given access lists (None: no limit), by a byte for each list.
 
@@ -67,7 +67,7 @@ class _AccessCache:
                 self._lists = (generation, default_access(db), access_lists(db))
                 self._known.clear()
             if readers not in self._known:
-                if len(self._known) >= _READERS_KEPT:
+                if len(self._known) >= _MAX_CACHED_READERS:
                     self._known.pop(next(iter(self._known)))
                 self._known[readers] = readable_lists(readers, *self._lists[1:])
             return self._known[readers]
@@ -263,7 +263,7 @@ class EmbeddedStore(RelationalReader):
             views = self._made_views(filters, generation, lists)
             # The time of a file may change without anything else changing.
             if filters.modified_after is None and filters.modified_before is None:
-                if len(self._cached_views) >= _VIEWS_KEPT:
+                if len(self._cached_views) >= _MAX_CACHED_VIEWS:
                     self._cached_views.pop(next(iter(self._cached_views)))
                 self._cached_views[key] = views
         return views
@@ -327,7 +327,7 @@ def _take_lock(handle: int, wait: float) -> bool:
             return True
         if time.monotonic() >= until:
             return False
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_LOCK_POLL_S)
 
 
 def _bytes_below(folder: Path) -> int:
