@@ -175,7 +175,7 @@ class SetUp(NamedTuple):
     logins: tuple[str, ...]
 
 
-class Held(NamedTuple):
+class WorkspaceFigures(NamedTuple):
     """Counts of files and pieces in a workspace of the database."""
 
     name: str
@@ -218,7 +218,7 @@ def let_in(connection: Connection, login: str, *, reading_only: bool = False) ->
     connection.execute(sql.SQL(f"GRANT {roles} TO {{}}").format(sql.Identifier(login)))
 
 
-def workspaces(address: Address) -> list[Held]:
+def workspaces(address: Address) -> list[WorkspaceFigures]:
     """Every workspace in the database with counts, read with the writer's role."""
     figures = []
     with map_postgres_errors(address.shown), _connected(address) as connection:
@@ -235,7 +235,7 @@ def workspaces(address: Address) -> list[Held]:
                     value(connection, f"SELECT count(*) FROM satchel.{table} WHERE workspace = %s", (number,))
                     for table in ("file", "piece")
                 )
-            figures.append(Held(name, generation, files, pieces))
+            figures.append(WorkspaceFigures(name, generation, files, pieces))
     return figures
 
 

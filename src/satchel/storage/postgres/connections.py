@@ -183,7 +183,7 @@ class Connections:
             raise
 
     @contextmanager
-    def kept(self) -> Iterator[Connection]:
+    def reserved(self) -> Iterator[Connection]:
         """A live connection, reserved for the calling thread for the duration of the context."""
         for attempt in range(_MAX_BEGIN_ATTEMPTS):
             with self.checked_out() as connection:

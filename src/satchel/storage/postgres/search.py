@@ -51,7 +51,7 @@ class StaleView(Exception):
 
 
 @dataclass(eq=False, kw_only=True)
-class Seen:
+class VisibleWorkspace:
     """The visible part of a workspace, for asking and for scoring."""
 
     starts: dict[ChunkKey, tuple[int, int]]
@@ -115,10 +115,10 @@ class Views:
         self._lock = Lock()
         self._chunks: OrderedDict[ChunkKey, dict[str, NDArray[Any]]] = OrderedDict()
         self._chunk_bytes = 0
-        self._seen: OrderedDict[tuple[Any, ...], Seen] = OrderedDict()
+        self._seen: OrderedDict[tuple[Any, ...], VisibleWorkspace] = OrderedDict()
         self._generation = -1
 
-    def known(self, key: tuple[Any, ...]) -> Seen | None:
+    def known(self, key: tuple[Any, ...]) -> VisibleWorkspace | None:
         """A cached view, or None."""
         with self._lock:
             seen = self._seen.get(key)
@@ -126,7 +126,7 @@ class Views:
                 self._seen.move_to_end(key)
             return seen
 
-    def of(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
+    def of(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> VisibleWorkspace:
         """The view for a transaction, from the cache or newly made."""
         key = view_key(visit.entered.generation, visit.entered.lists, filters)
         seen = self.known(key)
@@ -137,7 +137,7 @@ class Views:
                 self._keep(key, seen)
         return seen
 
-    def _keep(self, key: tuple[Any, ...], seen: Seen) -> None:
+    def _keep(self, key: tuple[Any, ...], seen: VisibleWorkspace) -> None:
         with self._lock:
             if key[0] < self._generation:
                 return
@@ -150,7 +150,7 @@ class Views:
             ):
                 self._seen.popitem(last=False)
 
-    def _make(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
+    def _make(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> VisibleWorkspace:
         db = visit.database
         columns, starts, visible = self._base(db, allowed)
         files = selecting.allowed_files(db, filters)
@@ -162,7 +162,7 @@ class Views:
         dimensions = int(db.fact(NEAREST) or 0)
         # How much a file is used is counted over everybody's files.
         central = file_centrality(db) if filters.readers is None else {}
-        return Seen(
+        return VisibleWorkspace(
             starts=starts,
             view=scoring.View(columns, visible, pieces),
             condition=filter_by_lists(allowed).condition,
@@ -287,7 +287,7 @@ class Search:
 
     _connection: Connection
     _workspace: int
-    _seen: Seen
+    _seen: VisibleWorkspace
     _query: StoreQuery
 
     @cached_property
@@ -345,7 +345,7 @@ class Search:
             for file, piece in selecting.exactly(cursor.fetchall(), owners):
                 defining.setdefault(file, set()).add(piece)
         likeness = np.zeros(len(self._seen.view.segment.piece_ids), np.float32)
-        source = Gathered(self._seen.view, self._seen.located(answers.postings.fetchall()), likeness)
+        source = FetchedEvidence(self._seen.view, self._seen.located(answers.postings.fetchall()), likeness)
         if answers.near is not None and self.is_exact:
             self._set_likeness(likeness, *_unpacked(answers.near.fetchall()))
         elif answers.near is not None:
@@ -373,7 +373,7 @@ class Search:
 
 
 @dataclass(slots=True)
-class Gathered:
+class FetchedEvidence:
     """The results of the queries as a source of evidence."""
 
     view: scoring.View

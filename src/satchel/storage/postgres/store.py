@@ -19,7 +19,7 @@ from satchel.storage.postgres.address import Address, address_of
 from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connections, Entered, Visit, enter, reading_as
 from satchel.storage.postgres.database import Connection, map_postgres_errors, value
 from satchel.storage.postgres.derived import NEAREST, PostgresWriter, index_some, lacks_index, lay_together
-from satchel.storage.postgres.search import EXACT_MOST, Search, Seen, StaleView, Views, view_key
+from satchel.storage.postgres.search import EXACT_MOST, Search, StaleView, Views, VisibleWorkspace, view_key
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import access_lists, readable_lists
@@ -124,7 +124,7 @@ class PostgresStore(RelationalReader):
         return with_use(candidates, seen.central)
 
     def _search_at_once(
-        self, before: Entered, seen: Seen, query: StoreQuery, filters: Filters, top_k: int
+        self, before: Entered, seen: VisibleWorkspace, query: StoreQuery, filters: Filters, top_k: int
     ) -> list[Candidate]:
         """Begin, enter and search in a single exchange with a cached view; raises StaleView if the view is outdated."""
         here = self._connections.workspace
@@ -157,7 +157,7 @@ class PostgresStore(RelationalReader):
         if getattr(self._writing, "now", False):
             yield
             return
-        with self._connections.kept() as connection, map_postgres_errors(self.where):
+        with self._connections.reserved() as connection, map_postgres_errors(self.where):
             until = time.monotonic() + wait
             try:
                 while not value(connection, "SELECT pg_try_advisory_lock(%s, %s)", self._lock_key):

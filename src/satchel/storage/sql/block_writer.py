@@ -19,7 +19,14 @@ from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.files import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
-from satchel.storage.sql.file_writer import FileWriter, granted_files, grants_of, is_file_key, known_path_key, path_key
+from satchel.storage.sql.file_writer import (
+    SqlFileWriter,
+    granted_files,
+    grants_of,
+    is_file_key,
+    known_path_key,
+    path_key,
+)
 from satchel.storage.sql.rows import NODE_PATH, Database, conditions, decoded, default_access, id_bytes, known_id, plain
 from satchel.storage.sql.transfer import SqlTransferWriter
 from satchel.storage.sql.tree import FROM_NODES, NODE_COLUMNS, micros, node_row
@@ -29,10 +36,10 @@ _POSITION_STEP: Final = 1.0  # positions are fractions, so a block can be put be
 _MAX_NS: Final = 2**63 - 1  # the largest value of a 64-bit integer column
 
 
-class BlockWriter:
+class SqlBlockWriter:
     """Changes a workspace's blocks within a commit."""
 
-    def __init__(self, db: Database, writer: FileWriter) -> None:
+    def __init__(self, db: Database, writer: SqlFileWriter) -> None:
         self._db = db
         self._writer = writer
         self._unsettled: dict[bytes, None] = {}
@@ -378,13 +385,13 @@ def _path(block_id: str) -> str:
     return NODE_PATH.decode() + block_id
 
 
-class RelationalWriter(FileWriter):
+class RelationalWriter(SqlFileWriter):
     """An open commit: files, blocks of the workspace, and rows of another store."""
 
     @cached_property
-    def blocks(self) -> BlockWriter:
+    def blocks(self) -> SqlBlockWriter:
         """The writer of the workspace's blocks."""
-        return BlockWriter(self._db, self)
+        return SqlBlockWriter(self._db, self)
 
     @property
     def transfer(self) -> SqlTransferWriter:

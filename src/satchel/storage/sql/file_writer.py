@@ -59,7 +59,7 @@ _MAX_DEFINING_FILES: Final = 3  # a name that more files define says little abou
 _MAX_USING_FILES: Final = 20  # caps the effect of a single name that is used everywhere
 
 
-class FileWriter:
+class SqlFileWriter:
     """Writes files with their blocks, pieces, pages, vectors and facts within a commit."""
 
     def __init__(self, database: Database, generation: int) -> None:
@@ -350,5 +350,5 @@ def weigh_links(db: Database, generation: int) -> bool:
     changed = [file for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)]
     rows = [(now.get(file, 0.0), db.workspace, file) for file in changed]
     db.executemany("UPDATE file SET central = ? WHERE workspace = ? AND id = ?", rows)
-    FileWriter(db, generation).set_fact("linked", generation)
+    SqlFileWriter(db, generation).set_fact("linked", generation)
     return bool(changed)

@@ -147,7 +147,7 @@ class View:
         self.askable = askable
 
 
-class Source(Protocol):
+class EvidenceSource(Protocol):
     """A source of evidence: postings and vector similarity under a view."""
 
     view: View
@@ -180,7 +180,7 @@ class _Weights(NamedTuple):
 
 
 def gather(
-    sources: Sequence[Source], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]
+    sources: Sequence[EvidenceSource], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]
 ) -> list[Candidate]:
     """The candidates of the files with the most evidence, best first.
 
@@ -224,7 +224,7 @@ def _best_passages(segments: Sequence[_Evidence]) -> list[Candidate]:
     return [evidence.passage(i) for *_, evidence, i in best[:_MAX_PASSAGES]]
 
 
-def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
+def _weigh(sources: Sequence[EvidenceSource], query: StoreQuery) -> _Weights:
     terms = list(query.terms)
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
@@ -257,7 +257,7 @@ class _Evidence:
     Only the evidence for choosing files is computed for all files; the rest is computed for the chosen files.
     """
 
-    def __init__(self, source: Source, query: StoreQuery, weights: _Weights, reading: int) -> None:
+    def __init__(self, source: EvidenceSource, query: StoreQuery, weights: _Weights, reading: int) -> None:
         self._source = source
         self.view = view = source.view
         self._in_passages = view.segment.reading >= reading

@@ -110,7 +110,7 @@ class _Field:
         }
 
 
-class Layout:
+class SearchArraysBuilder:
     """Collects files and pieces, and builds the arrays for a search."""
 
     def __init__(self, dimensions: int) -> None:
@@ -156,13 +156,13 @@ class Layout:
 
 def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:
     """The search arrays of stored files and blocks, in the given order."""
-    layout = Layout(dimensions)
+    layout = SearchArraysBuilder(dimensions)
     for batch in batches(files, _READ_BATCH_FILES):
         _add_files(layout, db, batch)
     return layout.arrays()
 
 
-def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
+def _add_files(layout: SearchArraysBuilder, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
     rows = db.run(QUERIES["files_to_lay_out"].format(files=numbers), db.workspace)
     stored = {row[0]: row[1:] for row in rows}
@@ -175,7 +175,7 @@ def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
 
 
 def _add_file(
-    layout: Layout, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
+    layout: SearchArraysBuilder, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
 ) -> None:
     path, data, called, has_pages = row
     if is_node(path):

@@ -17,7 +17,7 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
 from satchel.storage.sql import tree
 from satchel.storage.sql.file_reader import QUERIES, outline_page
-from satchel.storage.sql.file_writer import FileWriter, is_file_key, path_key, path_of
+from satchel.storage.sql.file_writer import SqlFileWriter, is_file_key, path_key, path_of
 from satchel.storage.sql.rows import Database, access_of, decoded, default_access, encoded, id_bytes, marks
 
 _BATCH_ROWS: Final = 2_000  # bounds memory; each batch is one query
@@ -30,7 +30,7 @@ _MARKS: Final = "mark "
 _MICROS_PER_SECOND: Final = 10**6  # the version history is stored in seconds, activity in microseconds
 
 
-class Table(NamedTuple):
+class TransferTable(NamedTuple):
     """A table with rows of a single kind: columns, sort key and the value below the first key."""
 
     name: str
@@ -71,13 +71,13 @@ def _commit_row(activity: Activity) -> tuple[Any, ...]:
 
 _ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
 TABLES: Final = {
-    RowKind.MEMBERS: Table("member", ("team", "person"), Member, tuple, ("team", "person"), ("", "")),
-    RowKind.GRANTS: Table(
+    RowKind.MEMBERS: TransferTable("member", ("team", "person"), Member, tuple, ("team", "person"), ("", "")),
+    RowKind.GRANTS: TransferTable(
         "permit", ("block", "principal", "effect"), _grant, _grant_row, ("block", "principal"), (b"", "")
     ),
-    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), tree.link_from, _link_row),
-    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), tree.activity_from, _activity_row),
-    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), _commit, _commit_row),
+    RowKind.LINKS: TransferTable("bond", ("source", "kind", "target", "name"), tree.link_from, _link_row),
+    RowKind.ACTIVITY: TransferTable("deed", ("block", *_ACTIVITY_COLUMNS), tree.activity_from, _activity_row),
+    RowKind.COMMITS: TransferTable("activity", ("path", *_ACTIVITY_COLUMNS), _commit, _commit_row),
 }
 
 
@@ -150,7 +150,7 @@ class SqlTransferWriter:
     """Imports rows of another store within the commit of a writer."""
 
     _db: Database
-    _writer: FileWriter
+    _writer: SqlFileWriter
 
     def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
         """Store files and blocks with their vectors, and replace any with the same paths."""

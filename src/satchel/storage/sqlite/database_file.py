@@ -138,7 +138,7 @@ _CLOSE_WAIT_S: Final = 10.0
 _CLOSE_POLL_S: Final = 0.002  # polling more slowly would only delay closing
 
 
-class Connections:
+class ThreadConnections:
     """A connection for each thread, to isolate uncommitted changes; connections of ended threads are reused."""
 
     def __init__(self, path: Path) -> None:
@@ -152,9 +152,9 @@ class Connections:
 
     def mine(self) -> SqliteDatabase:
         """The calling thread's connection."""
-        mine: _Held | None = getattr(self._threads, "mine", None)
+        mine: _ThreadConnection | None = getattr(self._threads, "mine", None)
         if mine is None:
-            mine = self._threads.mine = _Held(self._taken(), self)
+            mine = self._threads.mine = _ThreadConnection(self._taken(), self)
         return mine.connection
 
     def _taken(self) -> SqliteDatabase:
@@ -213,10 +213,10 @@ class Connections:
             self._open = [other for other in self._open if other is not connection]
 
 
-class _Held:
+class _ThreadConnection:
     """A thread's connection; goes back to the pool at the end of the thread."""
 
-    def __init__(self, connection: SqliteDatabase, pool: Connections) -> None:
+    def __init__(self, connection: SqliteDatabase, pool: ThreadConnections) -> None:
         self.connection = connection
         # Not in a circle: what nobody closes is closed when nobody has it any more.
         self._pool = weakref.ref(pool)

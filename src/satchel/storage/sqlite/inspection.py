@@ -25,7 +25,7 @@ from satchel.storage.sqlite.segments import Derived
 _BUSY_TIMEOUT_MS: Final = 2_000  # shorter than for work: an inspection should answer even beside a busy writer
 
 
-class Seen(NamedTuple):
+class IndexInspection(NamedTuple):
     """The state of an index."""
 
     version: int = 0
@@ -41,17 +41,17 @@ class Seen(NamedTuple):
     behind: int = 0
 
 
-def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
+def look_at(folder: Path, *, thoroughly: bool = True) -> IndexInspection:
     """The state of the index in a folder; `thoroughly` checks every page of the database."""
     try:
         with _connected(folder) as connection:
             version = int(connection.pragma("user_version"))
             damage = _damage(connection) if thoroughly and version <= VERSION else ""
             if damage or version != VERSION:
-                return Seen(version=version, damage=damage)
-            return _seen(folder, connection, version)
+                return IndexInspection(version=version, damage=damage)
+            return _inspected(folder, connection, version)
     except apsw.Error as error:
-        return Seen(version=VERSION, damage=str(error))
+        return IndexInspection(version=VERSION, damage=str(error))
 
 
 def _damage(connection: SqliteDatabase) -> str:
@@ -60,7 +60,7 @@ def _damage(connection: SqliteDatabase) -> str:
     return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:300]
 
 
-def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
+def _inspected(folder: Path, connection: SqliteDatabase, version: int) -> IndexInspection:
     generation = int(connection.fact("generation") or 0)
     files, pieces = connection.count("file") - connection.count("node"), connection.count("piece")
     derived = Derived(folder / "derived")
@@ -73,7 +73,7 @@ def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
         wrong = "they are not there"
     elif current.segments and not is_ours:
         wrong = "they are of another index"
-    return Seen(
+    return IndexInspection(
         version=version,
         segments=wrong,
         embedder=str(connection.fact("embedder") or ""),

@@ -26,7 +26,13 @@ from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, Database, access_lists, default_access, readable_lists
 from satchel.storage.sql.scoring import View, among, gather, with_use
-from satchel.storage.sqlite.database_file import FILE_NAME, Connections, SqliteDatabase, SqliteWriter, map_sqlite_errors
+from satchel.storage.sqlite.database_file import (
+    FILE_NAME,
+    SqliteDatabase,
+    SqliteWriter,
+    ThreadConnections,
+    map_sqlite_errors,
+)
 from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
 
 _MAX_CACHED_READERS: Final = 512  # an entry is small; with more readers, the oldest is computed again
@@ -114,7 +120,7 @@ class EmbeddedStore(RelationalReader):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
-        self._connections = Connections(folder / FILE_NAME)
+        self._connections = ThreadConnections(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
         self._lock = threading.RLock()
         self._segments: list[Segment] = []
