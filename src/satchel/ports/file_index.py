@@ -52,9 +52,9 @@ class Candidate(NamedTuple):
     signals: Mapping[str, float]
     """Evidence for the piece."""
     of_file: Mapping[str, float]
-    """Evidence for its file; the same for all of the file's pieces, unless the piece is a passage."""
+    """Evidence for the piece's file; the same for all of the file's pieces, unless the piece is a passage."""
     is_passage: bool = False
-    """True for a passage of a document, which is ranked by itself and not with its file's other pieces."""
+    """True for a passage of a document: ranked separately, not with the file's other pieces."""
 
 
 class StoredPiece(NamedTuple):

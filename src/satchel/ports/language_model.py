@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 DEFAULT_ANSWER_TOKENS: Final = 1024
-"""Room for an answer of a page or two."""
+"""Enough for an answer of a page or two; a longer answer is cut off."""
 
 _RULE: Final = (
     "The user's message begins with reference material between two lines, <context-{mark}> and </context-{mark}>. "
@@ -25,7 +25,7 @@ class Completion:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     is_cut_off: bool = False
-    """Whether `max_tokens` ended it, and not the model."""
+    """True if `max_tokens` ended the answer, not the model."""
 
 
 class AnswerStream:
@@ -60,7 +60,7 @@ class AnswerStream:
         try:
             piece = next(self._pieces)
         except StopIteration as end:
-            # A generator that has ended once ends again with nothing.
+            # A generator that has ended raises StopIteration again, without a value.
             self._completion = end.value or self._completion
             raise StopIteration from None
         self._said.append(piece)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from satchel.ports.file_index import NewFile
 
 MOVING: Final = "moving"
-"""The fact that a store is still being filled from another; its value names that other store."""
+"""The name of the fact in a store with an unfinished transfer; the value names the source of the transfer."""
 
 
 class StoredFile(NamedTuple):
@@ -28,18 +28,18 @@ class StoredFile(NamedTuple):
     """
 
     number: int
-    """Grows in the order in which files and blocks were put; another store gives its own."""
+    """Grows in insertion order; every store assigns its own numbers."""
     file: NewFile
     hashes: tuple[bytes, ...]
-    """For each of its pieces the hash under which the vector is stored."""
+    """For each piece the hash of the embedded text, the key of the vector."""
     access: Access
-    """Who may read it, computed from all grants."""
+    """The access list, computed from all grants."""
     has_own_readers: bool = False
-    """True if its readers came with it, so that grants at paths do not change them."""
+    """True if the file brought its readers; grants at paths do not change them."""
     block: Block | None = None
     """The workspace's own block, without its text."""
     origin: str = ""
-    """The source that the block came from."""
+    """The source of the block."""
 
     @property
     def path(self) -> str:

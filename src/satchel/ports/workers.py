@@ -23,7 +23,7 @@ class Job(NamedTuple):
     text: str = ""
     data: bytes | None = None
     embed: bool = True
-    """Whether vectors are wanted; what the store probably has already need not be made again."""
+    """True to embed the pieces; False if the store probably has the vectors already."""
 
 
 class Vectors(NamedTuple):
@@ -31,7 +31,7 @@ class Vectors(NamedTuple):
 
     hashes: tuple[bytes, ...]
     rows: bytes
-    """Little-endian float32, one vector after the other."""
+    """Little-endian float32, vector after vector."""
 
     def as_array(self) -> NDArray[np.float32]:
         """The vectors as an array with a row for each hash."""
@@ -47,11 +47,11 @@ class Prepared(NamedTuple):
     path: str
     outline: Outline
     text: str = ""
-    """What was read from a document; of a source, whoever gave the job has the text."""
+    """The text read from a document; empty for a source, as the caller has the text."""
     unreadable: str = ""
     """Why a document could not be read."""
     vectors: Vectors | None = None
-    """Of its pieces; None where whoever gave the job makes them."""
+    """The vectors of the pieces; None if the caller makes them."""
 
 
 class Load(NamedTuple):
@@ -78,4 +78,4 @@ class Workers(Protocol):
 
 
 WorkersMaker = Callable[[Load], AbstractContextManager[Workers]]
-"""Who finds workers for a load; they are let go with the context."""
+"""Returns workers for a load; the end of the context releases them."""

@@ -49,10 +49,10 @@ _MAX_QUESTION_CHARS: Final = 100  # enough for a name; a block without a name is
 _TOP_K: Final = 10  # candidates compared for each question: the part of the order that readers see first
 _COMPARED_DECIMALS: Final = 4  # more would report rounding errors as differences, fewer would hide differences
 _MAX_PIECES_COMPARED_EXACTLY: Final = 20_000
-"""With more pieces than that a store may look for what is near in meaning through an index, which may miss some."""
+"""With more pieces, a store may search vectors through an approximate index, and answers may differ."""
 
 Watcher = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and of how much (0: unknown)."""
+"""Called with the current step, the amount done, and the total amount (0: unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Sample(NamedTuple):
     """The material for a test question: the name of something in a file, and the vector of the file's first piece."""
 
     rank: bytes
-    """The hash of the file's path: those with the smallest are asked about."""
+    """The hash of the file's path: the samples with the smallest hashes become questions."""
     name: str
     vector: bytes | None
 
@@ -292,16 +292,16 @@ class MoveReport:
     target: str
     held: dict[str, Tallied] = field(default_factory=dict)
     put: int = 0
-    """Files and blocks that were put."""
+    """Files and blocks written."""
     amended: int = 0
-    """Those of which only the readers, the time or the place were changed."""
+    """Files and blocks with changed readers, time or place, and unchanged content."""
     passed: int = 0
-    """Those that were there already."""
+    """Files and blocks already in the target."""
     dropped: int = 0
-    """Those that the source no longer had."""
+    """Files and blocks removed, as the source has them no longer."""
     rounds: int = 0
     questions: int = 0
-    """How many questions both answer alike."""
+    """The number of questions with the same answers from both stores."""
     seconds: float = 0.0
 
 
@@ -313,7 +313,7 @@ def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
     """Transfer everything from the source to the target, and verify the result."""
     started = time.perf_counter()
     moving = _Move(source, target, watch, MoveReport(source.name, target.name))
-    # A process that was killed a moment ago may still seem to be at work to its database.
+    # To its database, a process killed a moment ago may still seem to be at work.
     with target.store.lock(wait=_PATIENCE_S):
         moving.run()
     moving.report.seconds = time.perf_counter() - started
@@ -387,7 +387,7 @@ class _Move:
             if not differences and self._answers(source_tally):
                 return source_tally
             if differences and before is not None and not before.differences(source_tally):
-                # It stood still for a whole round, and yet they are not the same.
+                # The source has not changed for a whole round, yet the stores differ.
                 raise _differ(self.source, self.target, differences)
             before = source_tally
         raise IndexBusy(self.source.name, "")
@@ -484,7 +484,7 @@ class _Move:
             is_beginning = all(line(row) == line(next(rows, None)) for row in self.target.store.transfer.rows(kind))
             if not is_beginning:
                 rows = self.source.store.transfer.rows(kind)
-            # One commit for members and grants: with half of them, somebody might not be kept out.
+            # A single commit for members and grants: with half of them, a denied reader might have access.
             following = None if kind in _RIGHTS else _ROWS_AT_ONCE - 1
             while (first := next(rows, None)) is not None or not is_beginning:
                 with self.target.store.write() as writer:

@@ -36,7 +36,7 @@ def address_of(url: str, workspace: str = "") -> Address:
         raise InvalidOption("store", start, "must be a URL as postgresql://user@host/database?workspace=name")
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018  it is checked when it is asked for
+        parts.port  # noqa: B018  reading the port validates it
     except ValueError as error:
         raise InvalidOption("store", "postgresql://...", f"is no URL: {error}") from None
     parameters = _parameters(parts.query)

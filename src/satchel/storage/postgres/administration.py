@@ -23,10 +23,10 @@ TABLES: Final = (
     *("fact", "access", "file", "content", "block", "piece", "page", "vector", "mention", "activity"),
     *("node", "bond", "deed", "permit", "member", "chunk", "posting", "dead", "dense"),
 )
-"""Every table that holds what is in workspaces."""
+"""Every table with rows of workspaces."""
 
 DIMENSIONS: Final = (256, 384, 512, 768, 1024, 1536, 3072)
-"""Vectors of so many numbers are found through an index; others are scanned."""
+"""Vectors with these numbers of dimensions have an index; all others are scanned."""
 
 _ROLES: Final = ("satchel_owner", "satchel_writer", "satchel_reader")
 _EMPTY_SCHEMA: Final = "0_schema.sql"
@@ -39,13 +39,13 @@ VERSION: Final = len(_MIGRATIONS)
 
 # Arbitrary, but never to be changed: old and new versions must take the same advisory lock.
 _MIGRATION_LOCK_KEY: Final = 0x5A7C4E10
-# While a migration waits for a table, everybody else queues behind it; then it gives up instead.
+# While a migration waits for a table lock, all later statements queue behind it; after this time it gives up.
 _LOCK_TIMEOUT_MS: Final = 5_000
 _LOCK_POLL_S: Final = 0.1  # polling faster loads the server, polling more slowly delays the start after a migration
 _CONNECT_TIMEOUT_S: Final = 10  # long enough for a slow network; a wrong address must not seem to hang
 _INSPECTION_CONNECT_TIMEOUT_S: Final = 5  # the server may be down, and the report must not wait long
 _MIN_PGVECTOR_VERSION: Final = (0, 8)
-"""Older ones cannot filter while they search."""
+"""Older versions cannot filter during an index scan."""
 
 
 # -- the schema
@@ -67,7 +67,7 @@ def version_of(connection: Connection) -> int:
 
 def migrate(connection: Connection, where: str) -> int:
     """Migrate the schema to the current version, each step atomically; return the version before."""
-    # Whoever migrates now is waited for without a statement that stays open: an index could not be made beside it.
+    # Polling, as a waiting statement would stay open, and CREATE INDEX CONCURRENTLY waits for open statements.
     while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_MIGRATION_LOCK_KEY,)):
         time.sleep(_LOCK_POLL_S)
     try:
@@ -83,7 +83,7 @@ def migrate(connection: Connection, where: str) -> int:
         except errors.InsufficientPrivilege as error:
             raise _not_prepared(connection, where, error) from error
         for name in invalid_indexes(connection):
-            # Somebody was stopped while it was made; it is made again from where the steps are repeatable.
+            # An interrupted CREATE INDEX CONCURRENTLY left it invalid: the repeatable steps are run again.
             connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS satchel.{}").format(sql.Identifier(name)))
             version = min(version, _REPEATABLE.index(True))
         for step in range(version, VERSION):
@@ -137,7 +137,7 @@ def _prepare(connection: Connection, where: str) -> None:
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             for role in _ROLES:
                 if not value(connection, "SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)):
-                    # Roles belong to all databases of a server; another may be set up at this very moment.
+                    # Roles belong to all databases of a server; another database may be set up at the same moment.
                     with suppress(errors.DuplicateObject, errors.UniqueViolation), connection.transaction():
                         connection.execute(f"CREATE ROLE {role} NOLOGIN NOSUPERUSER NOBYPASSRLS".encode())
                 connection.execute(f"GRANT {role} TO CURRENT_USER".encode())

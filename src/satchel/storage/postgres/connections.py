@@ -49,7 +49,7 @@ _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
 
 
-# What becomes of connections is said by our errors.
+# Our errors report lost connections; psycopg's log messages would repeat them.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
@@ -108,8 +108,8 @@ class Visit:
     def enter(self, identity: Identity) -> None:
         """Take on an identity for the next statements."""
         if identity != self.identity:
-            self.database.flush()  # what was held back is sent as whoever said it
-            self.identity = None  # until the server has answered, nobody knows
+            self.database.flush()  # buffered inserts belong to the old identity
+            self.identity = None  # unknown until the server has answered
             self.entered = Entered.read(enter(self.database.connection, identity, self.database.workspace))
             self.identity = identity
 
@@ -136,7 +136,7 @@ class Connections:
             if version < VERSION:
                 migrate(first, self.shown)
             elif invalid_indexes(first):
-                with suppress(StoreUnavailable):  # an administrator will
+                with suppress(StoreUnavailable):  # an administrator will migrate
                     migrate(first, self.shown)
             extension = checked_extension(first, self.shown)
             self.workspace = _number_of(first, address.workspace)
@@ -178,7 +178,7 @@ class Connections:
         try:
             return self._pool.getconn()
         except PoolTimeout:
-            # Why there is none is what the server says to somebody who comes new.
+            # A new connection attempt gets the server's reason, which the pool does not report.
             psycopg.connect(self.address.database, connect_timeout=2).close()
             raise
 
@@ -215,7 +215,7 @@ class Connections:
                     yield outer
                 finally:
                     outer.depth -= 1
-                    # Directly within a snapshot everybody says who they are; all others go on as who they were.
+                    # Directly within a snapshot each caller enters anew; elsewhere the outer identity is restored.
                     if (outer.depth or not outer.is_snapshot) and before is not None and not _is_over(outer):
                         outer.enter(before)
             return
@@ -224,7 +224,7 @@ class Connections:
             try:
                 yield visit
             finally:
-                visit.is_over = True  # though another thread may be the one to end it
+                visit.is_over = True  # although another thread may end it
                 self._mine.visit = None
 
     @contextmanager
@@ -242,7 +242,7 @@ class Connections:
                         if identity is not None:
                             visit.enter(identity)
                 except psycopg.OperationalError:
-                    # Nothing was done yet: another connection will do.
+                    # Nothing was done yet: try another connection.
                     if not connection.broken or attempt == _MAX_BEGIN_ATTEMPTS - 1 or self._mine.connection is not None:
                         raise
                     time.sleep(_RETRY_DELAY_S * attempt)
@@ -274,7 +274,7 @@ def configure(connection: Connection, extension: str) -> None:
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
     }
-    # Whoever says in the URL how long a statement may take has the last word.
+    # A statement_timeout in the URL takes precedence.
     if value(connection, "SELECT current_setting('statement_timeout')") == "0":
         settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
     if connection.info.server_version >= _TRANSACTION_TIMEOUT_SERVER_VERSION:
@@ -307,7 +307,7 @@ def _number_of(connection: Connection, name: str) -> int:
     number = value(connection, known, (name,))
     if number is None:
         try:
-            with suppress(psycopg.errors.UniqueViolation), connection.transaction():  # another may be faster
+            with suppress(psycopg.errors.UniqueViolation), connection.transaction():  # another process may be faster
                 connection.execute("SET LOCAL ROLE satchel_writer")
                 connection.execute(
                     "INSERT INTO satchel.workspace (name) SELECT %s WHERE satchel.workspace_number(%s) IS NULL",

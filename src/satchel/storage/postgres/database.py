@@ -18,7 +18,7 @@ Connection: TypeAlias = psycopg.Connection[Any]
 
 _UNWRITABLE: Final = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction, errors.DiskFull, errors.OutOfMemory)
 _MAX_STATEMENT_VALUES: Final = 20_000
-"""So many values go into one statement; PostgreSQL takes three times as many."""
+"""Bound values in a statement; PostgreSQL's protocol allows three times as many (65,535)."""
 # Bounds memory; a larger buffer saves few round trips, as each statement has a limit too.
 _MAX_BUFFERED_VALUES: Final = 50_000
 
@@ -45,7 +45,7 @@ def map_postgres_errors(where: str) -> Iterator[None]:
         raise InvalidInput("value", "…", f"cannot be kept in PostgreSQL ({first_line(error)})") from error
     except psycopg.Error as error:
         if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-            # It did not come as far as the server: the message may quote the URL.
+            # The error is from the client, before any connection: the message may quote the URL with its password.
             raise InvalidOption("store", "postgresql://...", "is no URL that PostgreSQL can connect to") from None
         raise StoreUnavailable(where, f"{type(error).__name__}: {first_line(error)}") from error
 

@@ -33,7 +33,7 @@ COLUMNS: Final = (
     ("piece_files", "<u4", True),
     *((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS)),
 )
-"""The columns of a chunk: name, type of the numbers, and whether there is one for each piece or for each file."""
+"""The columns of a chunk: name, number type, and True for a number per piece, False for a number per file."""
 _HEADER_BYTES: Final = 8  # two 32-bit counts: files and pieces
 _MAX_RESERVED_NUMBERS: Final = 512  # saves round trips; numbers left over at the end of a commit are lost
 _ANALYZE_FROM_FILES: Final = 2_000  # smaller commits change the planner's statistics little, and ANALYZE takes time
@@ -53,7 +53,7 @@ _DENSE_ROWS: Final = (
     " FROM unnest(%s::int8[], %s::int8[], %s::int4[], %s::int4[], %s::text[]) AS t (p, f, a, i, v)"
 )
 NEAREST: Final = "nearest"
-"""The fact that says that all vectors of a workspace are in the index of near ones: of how many numbers they are."""
+"""The name of the fact set once all vectors of a workspace are in the vector index; the value is their dimensions."""
 
 
 def signed(term: int) -> int:
@@ -82,7 +82,7 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-# -- laying out
+# -- writing segments
 
 
 def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> None:
@@ -206,7 +206,7 @@ def _postings(
             yield access, number, signed_hashes[terms[first]], local[first:last].tobytes(), counts[first:last].tobytes()
 
 
-# -- laying together
+# -- merging segments
 
 
 def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
@@ -230,7 +230,7 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
     return True
 
 
-# -- near ones
+# -- the vector index
 
 
 def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool:
@@ -316,12 +316,12 @@ class PostgresWriter(RelationalWriter):
     def seal(self) -> None:
         """Finish the commit: write the search data of new files and raise the generation."""
         if self._put >= _ANALYZE_FROM_FILES:
-            # What a large commit has put is in no statistics yet, and would be looked for as if there was little of it.
+            # The planner's statistics do not know the new rows yet, and would lead to plans for small tables.
             self.database.flush()
             self.database.connection.execute("SELECT satchel.look_again()")
         self.settle()
         lay_out_fresh(self.database, int(self._db.fact("dimensions") or 1), self._new_vectors)
         pieces = piece_count(self.database)
-        # Readers may know it, and are told no more than the next power of two.
+        # Readers can see this fact: rounded up to a power of two, it tells little about hidden pieces.
         self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())
         self.set_fact("generation", self._generation)

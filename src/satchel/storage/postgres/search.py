@@ -95,7 +95,7 @@ class VisibleWorkspace:
         for field, term, segment, access, documents, counts in rows:
             start = self.starts.get((segment, access))
             if start is None:
-                continue  # of a list that the first lock keeps out
+                continue  # an access list not readable by our own check
             by_term.setdefault((field, term), []).append((start[field >= len(scoring.PIECE_FIELDS)], documents, counts))
         return {key: _joined(parts) for key, parts in by_term.items()}
 
@@ -132,7 +132,7 @@ class Views:
         seen = self.known(key)
         if seen is None:
             seen = self._make(visit, filters, allowed)
-            # The time of a file may change without anything else changing.
+            # A file's modification time may change without a new generation.
             if not visit.is_writing and filters.modified_after is None and filters.modified_before is None:
                 self._keep(key, seen)
         return seen
@@ -160,7 +160,7 @@ class Views:
         if filters.types:
             pieces = scoring.among(columns.piece_ids, selecting.pieces_of_types(db, filters.types))
         dimensions = int(db.fact(NEAREST) or 0)
-        # How much a file is used is counted over everybody's files.
+        # Centrality is counted over all files, hidden files included: only the owner may see it.
         central = file_centrality(db) if filters.readers is None else {}
         return VisibleWorkspace(
             starts=starts,
@@ -246,10 +246,10 @@ def _indexed(db: PostgresDatabase, dimensions: int) -> int:
 
 
 EXACT_MOST: Final = 150_000
-"""So many visible pieces are compared one by one: it takes some 80 ms at most, nothing is missed, and what is hidden
-has no part in it. Through the index, 17 % of the nearest were missed among many texts that are nearly alike."""
+"""Up to this many visible pieces all are compared: some 80 ms at most, nothing is missed, and hidden pieces have no
+effect. Through the index, 17 % of the nearest pieces were missed among many nearly equal texts (docs/scale.md)."""
 _INDEX_SHARE: Final = 0.2
-"""Where fewer of the pieces may be seen, an index that holds them all leads mostly to what may not."""
+"""With a smaller share of the pieces visible, the index over all pieces returns mostly hidden pieces."""
 _NEAREST_PIECES: Final = 400  # as many as `hnsw.ef_search`, the index's list of candidates, holds
 # Times top_k: candidates with exact similarity in the second exchange, as the estimate may reorder them.
 _RESCORED_FACTOR: Final = 3
@@ -350,7 +350,7 @@ class Search:
             self._set_likeness(likeness, *_unpacked(answers.near.fetchall()))
         elif answers.near is not None:
             pieces, far = _as_arrays(answers.near.fetchall())
-            # Of the others nothing is known but that they are farther away.
+            # All remaining pieces are farther away; how far is unknown.
             likeness.fill(max(-float(far.max(initial=0.0)) * _UNKNOWN_SIMILARITY_SHARE if len(far) else 0.0, 0.0))
             self._set_likeness(likeness, pieces, far)
             candidates = scoring.gather([source], self._query, _RESCORED_FACTOR * top_k, defining)

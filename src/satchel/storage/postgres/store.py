@@ -66,7 +66,7 @@ class PostgresStore(RelationalReader):
     def _visiting(self, filters: Filters | None) -> AbstractContextManager[Visit]:
         if filters is None and self._connections.can_write:
             return self._connections.transaction(WRITER)
-        # A login that may only read sees of the whole what anybody may.
+        # Without filters, a read-only login gets only the rows readable by everybody.
         return self._connections.transaction(reading_as(frozenset() if filters is None else filters.readers))
 
     @contextmanager
@@ -142,7 +142,7 @@ class PostgresStore(RelationalReader):
                 return search.weigh(answers, top_k)
             except psycopg.OperationalError as error:
                 if connection.broken:
-                    # Nothing was changed: it is asked again on another connection.
+                    # Nothing was changed: the search is repeated on another connection.
                     raise StaleView from error
                 raise
             finally:
@@ -180,7 +180,7 @@ class PostgresStore(RelationalReader):
             if not connection.broken:
                 connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
         except BaseException:
-            connection.close()  # the lock goes with it
+            connection.close()  # the server releases the lock of a closed connection
             raise
 
     @contextmanager
@@ -232,7 +232,7 @@ class PostgresStore(RelationalReader):
         with self.write() as writer:
             writer.clear()
 
-    # -- figures
+    # -- counts and checks
 
     def facts(self) -> StoreFacts:
         """Counts of the store; `bytes_on_disk` is the size of all workspaces in the database."""

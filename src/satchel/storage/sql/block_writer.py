@@ -44,7 +44,7 @@ class SqlBlockWriter:
         self._writer = writer
         self._unsettled: dict[bytes, None] = {}
         self._parents: dict[bytes, bytes | None] = {}
-        """The parents of blocks that were put or moved in this commit."""
+        """The parents of blocks stored or moved in this commit."""
         self._was_empty: bool | None = None
         self._bonds: set[tuple[bytes, str, bytes | None, str]] = set()
 
@@ -160,7 +160,7 @@ class SqlBlockWriter:
         row = (id_bytes(activity.block), micros(activity.timestamp), *texts)
         self._db.insert("deed", "block, at, actor, action, detail, reference", [row])
 
-    # -- who may read
+    # -- access
 
     def grant(self, grant: Grant) -> None:
         """Allow or deny a principal access at a block and everything below, at a file, or at a folder of files.
@@ -232,7 +232,7 @@ class SqlBlockWriter:
             return
         *_, known_origin, known_path = before
         source_path = block.source_path.encode("utf-8", "replace")
-        # The same note, from a vault that has moved or through an export: it may be taken over.
+        # The same note from a moved vault or through an export: replacing is safe.
         place = known_origin.partition(":")[2].partition(" as ")[0]
         if known_path and known_path == source_path and not (place and os.path.exists(place)):
             return
@@ -323,7 +323,7 @@ class SqlBlockWriter:
         known: dict[bytes, _Settling] = {}
         while waiting:
             known |= self._to_settle(waiting - known.keys())
-            waiting &= known.keys()  # without what was deleted in the same commit
+            waiting &= known.keys()  # without blocks deleted in the same commit
             ready = [key for key in waiting if known[key].parent not in waiting]
             waiting -= set(ready)
             waiting |= self._settle_some(ready, known, fresh)

@@ -36,10 +36,10 @@ from satchel.text.patterns import matches
 
 _, *_NAMED = Path(__file__).with_name("queries.sql").read_text().split("-- name: ")
 QUERIES: Final = {name: statement.strip() for name, _, statement in (query.partition("\n") for query in _NAMED)}
-"""The long statements by name; `format` puts our own conditions and marks into them."""
+"""The long statements by name; `format` inserts conditions and placeholders."""
 
 NOBODY: Final = Filters(readers=frozenset())
-"""One who may read nothing in particular: what everybody may know is for them, too."""
+"""A reader without any name: sees only data readable by everybody."""
 
 _MAX_DEFINING_ROWS: Final = 200  # a name with more definitions (`main`, `get`) tells little about any of them
 _MAX_PAGE_NUMBER: Final = 2**62  # fits into SQL's 64-bit integers; no document has as many pages
@@ -57,7 +57,7 @@ class FileReader(ABC):
         """The readable access lists; None means all."""
 
     _condition = staticmethod(filter_by_lists)
-    """The access lists as a condition of statements."""
+    """Turns access lists into an SQL condition."""
 
     @contextmanager
     def _readable(self, filters: Filters) -> Iterator[ReadableRows]:
@@ -65,7 +65,7 @@ class FileReader(ABC):
             allowed = self._allowed(db, filters)
             yield ReadableRows(db, allowed, self._condition(allowed))
 
-    # -- the whole
+    # -- facts about the whole store
 
     @property
     def generation(self) -> int:
@@ -132,7 +132,7 @@ class FileReader(ABC):
             behind=behind,
         )
 
-    # -- what was found
+    # -- data of candidates
 
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers in candidates."""
@@ -238,7 +238,7 @@ def allowed_files(db: Database, filters: Filters) -> list[int] | None:
     if not filters.patterns:
         return [row[0] for row in rows]
     fitting = [row for row in rows if not is_node(row[1]) and matches(decoded(row[1]), filters.patterns)]
-    # A document that is stored as another of its content is found there.
+    # The content of a duplicate document is stored under the path of the original.
     originals = {note.removeprefix(SAME_AS) for _, _, note in fitting if note.startswith(SAME_AS)}
     numbers = {number for number, _, _ in fitting}
     return sorted(numbers | {number for number, path, _ in rows if originals and decoded(path) in originals})
@@ -286,7 +286,7 @@ def _stored_pieces(rows: ReadableRows, pieces: Iterable[Sequence[Any]]) -> Itera
     statement = f"SELECT file, text FROM content WHERE workspace = ? AND file IN ({files})"
     texts = dict(rows.db.run(statement)) if files else {}
     for file, start, finish, *row, _ in readable:
-        if file in texts:  # not dropped in between
+        if file in texts:  # not deleted in between
             yield _piece(row, decoded(texts[file][start:finish]))
 
 

@@ -47,10 +47,10 @@ _PAGE_COLUMNS: Final = (
     " pictures, captions, is_recognized"
 )
 _MAX_NAME_CHARS: Final = 600
-"""A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
+"""Longer names are cut: names are indexed, and an index limits the length of its keys."""
 
 _PATH_KEY: Final = b"\0/"
-"""How the key of a grant at a path begins: no block goes by such an id."""
+"""The prefix of a grant key for a path; no block id begins with it."""
 
 # Of the files: after smaller changes the old centrality stays, as counting reads all mentions.
 _RELINK_SHARE: Final = 0.05
@@ -265,7 +265,7 @@ def known_path_key(db: Database, path: str) -> bytes | None:
     below = "SELECT 1 FROM file WHERE workspace = ? AND path > ? AND path < ? LIMIT 1"
     if db.run(below, *_below(folder)).fetchone():
         return _PATH_KEY + folder
-    # What was granted can be taken back though the files are gone.
+    # Grants can be revoked even after the files are deleted.
     for key in (_PATH_KEY + stored, _PATH_KEY + folder):
         if db.run("SELECT 1 FROM permit WHERE workspace = ? AND block = ? LIMIT 1", key).fetchone():
             return key
@@ -291,7 +291,7 @@ def access_at(db: Database, path: bytes) -> Access:
     grants = grants_of(db, [*keys, *(key[:-1] for key in keys)])
     access = ROOT
     for key in keys:
-        # Whoever was kept out of a file is kept out of a folder that has taken its place.
+        # Denials at a file also apply to a folder of the same name that replaces the file.
         instead = grants.get(key[:-1], ()) if key.endswith(b"/") and key != _PATH_KEY else ()
         denied = [grant for grant in instead if grant.effect is Effect.DENY]
         access = access.changed_by(denied).changed_by(grants.get(key, ()))
@@ -320,7 +320,7 @@ def _keys_above(path: bytes) -> Iterator[bytes]:
     yield _PATH_KEY + path
 
 
-# -- how much files are used
+# -- centrality of files
 
 
 def file_centrality(db: Database) -> dict[int, float]:

@@ -84,7 +84,7 @@ class CodeTree:
             by_id = {block.id: block for block in self._around(block_id)}
             above, steps = by_id.get(block_id), []
             if not by_id and _SPAN.search(block_id):
-                # Some lines of a file are a block too, and stand directly below it.
+                # A range of lines (`path:10-20`) is a block too, directly below the file.
                 above = next(iter(self.blocks_of(_SPAN.sub("", block_id))), None)
                 steps = [Step(block_id, BlockType.FILE, "")] if above else []
             while above is not None:
@@ -360,7 +360,7 @@ class RelationalReader(FileReader):
             activity.sort(key=lambda entry: entry.timestamp, reverse=True)
         return [entry for entry in activity if until is None or entry.timestamp <= until][:limit]
 
-    # -- everything, for its owner
+    # -- export for the owner
 
     def records(self) -> Iterator[Record]:
         """Everything in the workspace except indexed files, for the owner."""

@@ -21,13 +21,13 @@ _MAX_CACHED_FILTERS: Final = 64  # a condition lists all its access lists, and m
 _ROOT_KEY: Final = "*"
 
 NODE_PATH: Final = b"\0"
-"""How the path of a block begins where files have theirs: with what no file's name can hold."""
+"""The prefix of a workspace block's path in `file`: NUL, impossible in file names."""
 
 IN_FILES: Final = "file.path >= ?"
-"""The condition under which a row of `file` is a file's; bound to FIRST_PATH."""
+"""SQL condition for rows of `file` that are files, not workspace blocks; bound to FIRST_PATH."""
 
 FIRST_PATH: Final = b"\x01"
-"""No file has a path below this, and every block has."""
+"""Sorts after the path of every workspace block, and before the path of every file."""
 
 
 # -- statements
@@ -53,9 +53,9 @@ class Database(Protocol):
     """Runs statements with `?` as placeholder."""
 
     workspace: int
-    """The number of the workspace, which statements bind."""
+    """The number of the workspace, bound in every statement."""
     like: str
-    """The operator that compares with a pattern and ignores case."""
+    """The operator for case-insensitive patterns."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
         """Run a statement."""
@@ -186,7 +186,7 @@ class Lines:
         return end - 1 if end and self._data[end - 1 : end] == b"\n" else end
 
 
-# -- who may read
+# -- access
 
 
 class AccessFilter(NamedTuple):

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from satchel.ports.file_index import Candidate, StoreQuery
 
 TEXT, NAME, STEM, FOLDER = "text", "name", "stem", "folder"
-"""The fields: what a piece says, what it is called; the file's own name, and the folders that it lies in."""
+"""The indexed fields: text and name of a piece; name (stem) and folders of the file."""
 
 CODE, NOTE, PROSE, PAGED = range(4)
-"""How a file is read: for what it defines, as a note of its own, as prose, page by page."""
+"""How a file is read: as code, as a note (workspace block), as prose, or as a document with pages."""
 
 PIECE_FIELDS: Final = (TEXT, NAME)
 FILE_FIELDS: Final = (STEM, FOLDER)
@@ -102,9 +102,9 @@ _MAX_PIECES_PER_FILE: Final = 5  # bounds the candidates of one long file; the r
 # Of the pieces: with fewer visible, copying them out costs less than comparing the hidden ones too.
 _GATHER_SHARE: Final = 0.6
 STEPS: Final = 2047
-"""In so many steps a question's vector is taken: few enough for half precision, in which PostgreSQL keeps vectors."""
+"""The scale of a question's quantized vector: below 2,048 every whole number is exact in half precision (`halfvec`)."""
 
-# How evidence is added up to choose which files are looked at; the ranker weighs it anew.
+# Weights for the choice of candidate files; the ranker then applies its own weights.
 _FILE_MIX: Final = {
     "file_text": 1.0,
     "text": 1.0,
@@ -117,9 +117,9 @@ _FILE_MIX: Final = {
 _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
 _PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
 _BEST: Final = ("text", "coverage", "name", "name_precision", "meaning")
-"""The evidence of the best piece that speaks for its file, too."""
+"""The evidence of a file's best piece that also counts as evidence for the file."""
 _MAX_PASSAGES: Final = 60
-"""How many passages of documents are looked at, however few documents they are from."""
+"""Candidates for the ranker from all documents together, with no limit for a single document."""
 
 
 class View:
@@ -134,7 +134,7 @@ class View:
         self.seen = seen
         self.piece_count = float(np.count_nonzero(seen))
         self.few = np.flatnonzero(seen) if self.piece_count < _GATHER_SHARE * len(seen) else None
-        """The pieces that may be seen, where they are so few that it pays to pick them out."""
+        """The indexes of the visible pieces if they are few enough for copying them out to pay; else None."""
         self.file_count = float(np.count_nonzero(files))
         self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
         askable = files & segment.has_pieces
@@ -151,7 +151,7 @@ class EvidenceSource(Protocol):
     """A source of evidence: postings and vector similarity under a view."""
 
     view: View
-    """What may be seen of it."""
+    """The visible part of the source."""
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
         """For each term hash the documents with the term in the field."""
@@ -188,7 +188,7 @@ def gather(
     """
     weights = _weigh(sources, query)
     views = [source.view for source in sources]
-    # Prose beside code tells about the code, and is ranked with it; where there is little else, it is what is read.
+    # Beside code, prose describes the code and is ranked by file; in a mostly prose folder, prose is ranked by passage.
     mostly_prose = sum(view.prose_count for view in views) > sum(view.code_count for view in views)
     reading = PROSE if mostly_prose else PAGED
     filled = [source for source in sources if len(source.view.segment.piece_ids)]
@@ -229,7 +229,7 @@ def _weigh(sources: Sequence[EvidenceSource], query: StoreQuery) -> _Weights:
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
     naming_files = np.zeros(len(terms))
-    # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
+    # Only visible documents are counted: otherwise words in hidden files would leak through the scores.
     views = [source.view for source in sources]
     for source, view in zip(sources, views, strict=True):
         for i, postings in enumerate(source.postings(TEXT, hashes)):
@@ -242,9 +242,9 @@ def _weigh(sources: Sequence[EvidenceSource], query: StoreQuery) -> _Weights:
     words = sum(view.word_count for view in views)
     frequency += naming_files > 0
     in_question = np.array([query.terms[term] for term in terms])
-    # What no document holds cannot tell them apart.
+    # A term in no document cannot distinguish documents.
     weights = np.where(frequency > 0, in_question * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)
-    # In names, what many documents are called tells little, however rare it is in their texts; and the other way round.
+    # Rarity is counted separately in names: a word may be common in names and rare in texts, or the reverse.
     rarity = np.log(1 + (files - naming_files + 0.5) / (naming_files + 0.5))
     naming = np.where(naming_files > 0, in_question * rarity, 0.0)
     mean_piece, mean_file = words / max(pieces, 1), words / max(files, 1)
@@ -261,7 +261,7 @@ class _Evidence:
         self._source = source
         self.view = view = source.view
         self._in_passages = view.segment.reading >= reading
-        """Which files are ranked passage by passage."""
+        """A mask of the files ranked by passage."""
         self._segment = view.segment
         self._weights = weights
         n_pieces, n_files = len(self._segment.piece_ids), len(self._segment.files)
@@ -289,7 +289,7 @@ class _Evidence:
             coverage[documents] += weight
             files = segment.piece_files[documents]
             if not segment.one_to_one:
-                # The pieces of a file stand together, and so do their counts.
+                # The pieces of a file are adjacent, and so are their counts.
                 first = np.flatnonzero(np.diff(files, prepend=files[0] + 1))
                 files, counts = files[first], np.add.reduceat(counts, first)
             file_text[files] += weight * counts / (counts + _norm(file_lengths[files], _BM25_B_FILE, weights.mean_file))
@@ -339,7 +339,7 @@ class _Evidence:
         score = self.file_score
         count = min(top_k, len(score))
         best = np.argpartition(-score, count - 1)[:count] if count < len(score) else np.arange(len(score))
-        # Ties fall to the file that was read first, whatever the partition did with them.
+        # Ties go to the file indexed first: the partition's order is arbitrary.
         chosen = {int(i) for i in best if score[i] > 0}
         if defining:
             is_defining = among(self._segment.files, defining)
@@ -361,7 +361,7 @@ class _Evidence:
             score += weight * (self._of_piece[name] if name in self._of_piece else self._of_file[name][owner])
         best = np.flatnonzero(seen & (score > 0))
         if len(best) > _MAX_PASSAGES:
-            # Of those that are as good as the last one that has room, the first: what is hidden has no say in it.
+            # Ties at the limit go to the first pieces: hidden pieces must not influence the choice.
             least = np.partition(score[best], -_MAX_PASSAGES)[-_MAX_PASSAGES]
             above = best[score[best] > least]
             best = np.concatenate([above, best[score[best] == least][: _MAX_PASSAGES - len(above)]])

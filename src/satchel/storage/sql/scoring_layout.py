@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _Segment = TypeVar("_Segment")
 _MAX_SEGMENTS: Final = 8
-"""Each segment is searched by itself: with more of them, the small ones are merged."""
+"""Every search visits each segment: from this number on, small segments are merged."""
 _SMALL_SHARE: Final = 0.1
-"""A segment with a smaller share of the largest one's pieces costs little to lay out again."""
+"""Of the largest segment's pieces: a smaller segment costs little to rebuild."""
 _GONE_SHARE: Final = 0.3
-"""With more of the files gone, most of a search would be spent on what is masked."""
+"""Of the files: with more of them deleted, a search would waste much time on masked rows."""
 _FLUSH_TERMS: Final = 1_000_000  # bounds memory: terms are sorted and counted in runs of this length
 _MAX_TERM_COUNT: Final = 255  # counts are stored in a byte; for BM25 a higher count hardly differs
 _READ_BATCH_FILES: Final = 100  # the texts of a batch are in memory at once
@@ -179,14 +179,14 @@ def _add_file(
 ) -> None:
     path, data, called, has_pages = row
     if is_node(path):
-        # A block is known by its own title alone: what is above it may not be everybody's.
+        # Only the block's own title counts: the titles of ancestors may be hidden from the reader.
         layout.add_file(file, scoring.NOTE, names[0])
     else:
         place = decoded(path)
         folder, _, name = place.rpartition("/")
         stem = name.rpartition(".")[0] or name
         reading = scoring.PAGED if has_pages else scoring.PROSE if kind_of(place).prose else scoring.CODE
-        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
+        # A document's name consists of words: `3M` in `3M_2018_10K.pdf` is a word.
         words = stem if reading == scoring.CODE else f"{stem} {called}".replace("_", " ")
         layout.add_file(file, reading, words, folder)
     for piece, start, finish, block, defines, vector in pieces:

@@ -22,10 +22,10 @@ from satchel.storage.sql.rows import Database, access_of, decoded, default_acces
 
 _BATCH_ROWS: Final = 2_000  # bounds memory; each batch is one query
 _BATCH_TEXT_BYTES: Final = 8_000_000
-"""So much text is given out at once, unless one file alone has more."""
+"""The text of a batch in memory; a single larger file still makes a batch."""
 
 _DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
-"""Facts that a store computes for itself; the default access is in two of them, and is set as such."""
+"""Facts not transferred: each store computes its own, and the default access (two facts) is set separately."""
 _MARKS: Final = "mark "
 _MICROS_PER_SECOND: Final = 10**6  # the version history is stored in seconds, activity in microseconds
 
@@ -235,7 +235,7 @@ def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
     return (table.read(*row) for row in db.run(statement))
 
 
-# -- files with everything that is stored of them
+# -- files with all their rows
 
 
 def _numbers_at(db: Database, paths: Iterable[str]) -> list[tuple[int, bytes]]:

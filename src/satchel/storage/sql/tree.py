@@ -22,7 +22,7 @@ from satchel.storage.sql.rows import ReadableRows, decoded, encoded, id_bytes, k
 _MAX_DEPTH: Final = 100_000  # far deeper than any real tree; stops the climb through a cycle in damaged data
 _MAX_ROWS: Final = 10**9  # keeps LIMIT within the integers of both databases
 _ACTIVITY_PER_BLOCK: Final = 20
-"""So much activity on a block is looked at, in the mean, to find the latest on each."""
+"""Rows per wanted block in the first query for the latest activity; a query without limit follows if needed."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TYPES: Final = {kind.value: kind for kind in BlockType}
@@ -33,19 +33,19 @@ NODE_COLUMNS: Final = (
     "type, title, parent, position, summary, source_path, first_line, last_line, modified, metadata, due, done,"
     " inherits, origin"
 )
-"""What a block's row says of it, beside its number and its id."""
+"""The columns of a block's row, except the number and the id."""
 
 COLUMNS: Final = (
     "node.id, node.type, node.title, node.parent, node.position, node.summary, node.source_path, node.first_line,"
     " node.last_line, node.modified, node.metadata, node.inherits, file.language, file.access"
 )
-"""What a block is made from; whether it may be read is the last of them."""
+"""The columns for `block_from`; the last is the access list."""
 
 SELECT_BLOCKS: Final = (
     f"SELECT content.text, {COLUMNS}{FROM_NODES}"
     " JOIN content ON content.workspace = node.workspace AND content.file = node.file WHERE node.workspace = ?"
 )
-"""What gives blocks with their texts; `block_with_text` makes one of a row."""
+"""Selects blocks with their texts; `block_with_text` reads a row."""
 
 
 def micros(moment: datetime) -> int:

@@ -21,7 +21,7 @@ from satchel.storage.sql.rows import Database
 
 _FOLDER: Final = Path(__file__).with_name("migrations")
 _MIGRATIONS: Final = ("1_files.sql", "2_blocks.sql", "3_documents.sql", "4_workspace_column.sql")
-"""Each takes the file to the version of its number."""
+"""Each migrates the file to the version in its name."""
 
 VERSION: Final = len(_MIGRATIONS)
 
@@ -39,7 +39,7 @@ def migrate(connection: apsw.Connection, where: str) -> None:
     while version < VERSION:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Another process may have been faster.
+            # Another process may have migrated meanwhile.
             version = connection.pragma("user_version")
             if version < VERSION:
                 version += 1
@@ -47,7 +47,7 @@ def migrate(connection: apsw.Connection, where: str) -> None:
                 connection.pragma("user_version", version)
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # a full disk has ended it already
+            if connection.in_transaction:  # a full disk has ended the transaction already
                 connection.execute("ROLLBACK")
             raise
 
@@ -62,7 +62,7 @@ _CLOSED: Final = (
     apsw.ConnectionClosedError,
     apsw.CursorClosedError,
     apsw.InterruptError,
-    # Each thread has its own connection: only whoever closes touches another's.
+    # Each thread has its own connection: only `close` touches the connections of other threads.
     apsw.ThreadingViolationError,
 )
 
@@ -75,7 +75,7 @@ def map_sqlite_errors(where: Path) -> Iterator[None]:
     except _UNWRITABLE as error:
         raise IndexUnwritable(str(where), str(error)) from error
     except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
-        # A full disk ends a transaction by itself, and then SQLite complains that there is none to be ended.
+        # A full disk ends the transaction, and then SQLite reports that there is no transaction to end.
         if isinstance(error.__context__, _UNWRITABLE):
             raise IndexUnwritable(str(where), str(error.__context__)) from error
         raise IndexDamaged(str(where), str(error)) from error
@@ -102,7 +102,7 @@ def connect(path: Path) -> SqliteDatabase:
     """An open SQLite file of the current version."""
     with map_sqlite_errors(path):
         connection = SqliteDatabase(os.fspath(path))
-        # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
+        # Otherwise SQLite may plan a statement again for each newly bound value.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         connection.pragma("journal_mode", "wal")
@@ -144,7 +144,7 @@ class ThreadConnections:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._threads = threading.local()
-        # Of threads that end while this one is inside, too.
+        # Reentrant: this thread may give back an ended thread's connection (`__del__`) while it holds the lock.
         self._lock = threading.RLock()
         self._open: list[SqliteDatabase] = []
         self._idle: list[SqliteDatabase] = []
@@ -180,7 +180,7 @@ class ThreadConnections:
         """Take back the connection of an ended thread."""
         with self._lock:
             if self._is_closed:
-                return  # whoever closes has closed it
+                return  # `close` has closed the connection
             if len(self._idle) < _MAX_IDLE_CONNECTIONS and not connection.in_transaction:
                 self._idle.append(connection)
                 return
@@ -205,7 +205,7 @@ class ThreadConnections:
             except apsw.ThreadingViolationError:
                 if time.monotonic() > until:
                     raise
-                # Somebody is in the middle of a statement. (Not before: closing moves what was written into the file.)
+                # Another thread runs a statement. (Not interrupted earlier: closing checkpoints the write-ahead log.)
                 with suppress(apsw.Error):
                     connection.interrupt()
                 time.sleep(_CLOSE_POLL_S)
@@ -218,11 +218,11 @@ class _ThreadConnection:
 
     def __init__(self, connection: SqliteDatabase, pool: ThreadConnections) -> None:
         self.connection = connection
-        # Not in a circle: what nobody closes is closed when nobody has it any more.
+        # No reference cycle: an unreferenced pool is freed, and its connections are closed.
         self._pool = weakref.ref(pool)
 
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
-        # When the interpreter ends, what would be needed is gone already, and the files are closed anyhow.
+        # At interpreter exit the needed modules are gone already, and the files are closed anyhow.
         pool = None if is_over() else self._pool()
         if pool is not None:
             pool.give_back(self.connection)

@@ -31,9 +31,9 @@ class IndexInspection(NamedTuple):
     version: int = 0
     ours: int = VERSION
     damage: str = ""
-    """What is wrong with the database, or nothing."""
+    """The damage to the database, or ""."""
     segments: str = ""
-    """What is wrong with the search arrays, or nothing."""
+    """The problem with the search arrays, or ""."""
     embedder: str = ""
     moving: str = ""
     files: int = 0
@@ -87,7 +87,7 @@ def _inspected(folder: Path, connection: SqliteDatabase, version: int) -> IndexI
 @contextmanager
 def _connected(folder: Path) -> Iterator[SqliteDatabase]:
     path = folder / FILE_NAME
-    # While nothing waits in a log, SQLite needs no files beside the database, and is told to make none.
+    # With an empty write-ahead log SQLite needs no files beside the database: `immutable` prevents creating them.
     try:
         has_log = os.stat(f"{path}-wal").st_size > 0
     except OSError:
@@ -110,11 +110,11 @@ class _Looker(RelationalReader):
     _connection: SqliteDatabase
 
     @contextmanager
-    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  its owner looks
+    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  for the owner
         with map_sqlite_errors(self._folder):
             yield self._connection
 
-    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  its owner looks
+    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  for the owner
         return None
 
 

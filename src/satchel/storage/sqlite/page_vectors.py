@@ -39,7 +39,7 @@ class EmbeddedPageVectors:
             try:
                 self._opened = self._open()
             except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError):
-                # It can be made again, and it is.
+                # The content can be derived again: start with a new file.
                 self._forget()
                 self._opened = self._open()
         return self._opened
@@ -107,7 +107,7 @@ class EmbeddedPageVectors:
 
     def _by_document(self) -> dict[str, tuple[list[PageKey], NDArray[np.float32]]]:
         """The pooled vectors by document, cached until a write by this or another process."""
-        # Changes of others show in the one, our own in the other.
+        # `data_version` counts changes by other connections, `total_changes` our own.
         version = int(self._db.pragma("data_version")) * 2**32 + self._db.total_changes()
         if self._pooled[0] != version:
             statement = "SELECT doc_id, page, pooled FROM page WHERE model = ? ORDER BY doc_id, page"

@@ -193,7 +193,7 @@ class Derived:
             try:
                 return manifest, [Segment(self._folder / name) for name in manifest.segments]
             except FileNotFoundError:
-                continue  # a writer was faster: its manifest names others
+                continue  # a writer has replaced the segments: read the new manifest
             except (DamagedArrays, KeyError, OSError, ValueError):
                 break
         return Manifest(), []

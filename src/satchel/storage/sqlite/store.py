@@ -37,7 +37,7 @@ from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
 
 _MAX_CACHED_READERS: Final = 512  # an entry is small; with more readers, the oldest is computed again
 _MAX_CACHED_VIEWS: Final = 64
-"""A view takes two bytes for each block, and people who may see the same share one."""
+"""A view takes two bytes for each block, and readers with the same access share a view."""
 
 _LOCK_POLL_S: Final = 0.005  # a caller does not notice the delay; polling faster only takes processor time
 
@@ -116,7 +116,7 @@ class EmbeddedStore(RelationalReader):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         try:
-            # It holds copies of files that others may not be allowed to read.
+            # The folder has copies of files that other users of the machine may not be allowed to read.
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
@@ -132,7 +132,7 @@ class EmbeddedStore(RelationalReader):
         self._views_of: tuple[Any, ...] = ()
         self._cached_views: dict[tuple[Any, ...], list[SegmentSource]] = {}
         self._of_types: dict[tuple[str, ...], list[NDArray[np.bool_]]] = {}
-        self._db.pragma("user_version")  # whatever is wrong with it is said at once
+        self._db.pragma("user_version")  # report a damaged file at once
 
     @property
     def _db(self) -> SqliteDatabase:
@@ -140,11 +140,11 @@ class EmbeddedStore(RelationalReader):
         return self._connections.mine()
 
     @contextmanager
-    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  one file, one view
+    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  no row-level security
         with map_sqlite_errors(self._folder):
             yield self._db
 
-    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  it is our own
+    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  uses self._db
         return self._access.of(self._db, self.generation, filters.readers)
 
     def search_version(self) -> tuple[object, ...]:
@@ -176,7 +176,7 @@ class EmbeddedStore(RelationalReader):
             finally:
                 self._writing.now = False
                 os.ftruncate(handle, 0)
-                # Closing is not enough: a child that another thread is just starting has the handle until it execs.
+                # Closing is not enough: a child process just forked by another thread holds the handle until exec.
                 fcntl.flock(handle, fcntl.LOCK_UN)
         finally:
             os.close(handle)
@@ -232,13 +232,13 @@ class EmbeddedStore(RelationalReader):
             views = self._views(filters)
         lengths = {view.segment.vectors.shape[1] for view in views}
         if query.vector is not None and lengths and {len(query.vector)} != lengths:
-            # The caller's mistake, and no damage.
+            # The caller's mistake, not a damaged index.
             raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
             with self._sense_in_arrays():
                 candidates = gather(views, query, top_k, definitions)
-            # How much a file is used is counted over everybody's files.
+            # Centrality is counted over all files, hidden files included: only the owner may see it.
             column = "central" if filters.readers is None else "0.0"
             central = of_files(rows, column, {candidate.file for candidate in candidates})
         return with_use([candidate for candidate in candidates if candidate.file in central], central)
@@ -249,7 +249,7 @@ class EmbeddedStore(RelationalReader):
         try:
             yield
         except (SatchelError, UnicodeError):
-            raise  # somebody asked for what cannot be
+            raise  # invalid input of the caller
         except (IndexError, ValueError) as error:
             self._derived.forget()
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
@@ -267,7 +267,7 @@ class EmbeddedStore(RelationalReader):
         views = self._cached_views.get(key)
         if views is None:
             views = self._made_views(filters, generation, lists)
-            # The time of a file may change without anything else changing.
+            # A file's modification time may change without a new generation.
             if filters.modified_after is None and filters.modified_before is None:
                 if len(self._cached_views) >= _MAX_CACHED_VIEWS:
                     self._cached_views.pop(next(iter(self._cached_views)))
