@@ -19,7 +19,7 @@ from psycopg import sql
 
 from satchel.storage.postgres import derived
 from satchel.storage.sql.scoring import NOTE
-from satchel.storage.sql.scoring_layout import Layout
+from satchel.storage.sql.scoring_layout import SearchArraysBuilder
 from satchel.text.words import terms_of
 
 DIMENSIONS = 256
@@ -156,7 +156,7 @@ def fill(connection: psycopg.Connection[Any], workspace: int, count: int) -> Fil
             [(workspace, number, json.dumps(sorted(names))) for number, names in lets_in.items()],
         )
     connection.execute(_STAGE)
-    layout = Layout(DIMENSIONS)
+    layout = SearchArraysBuilder(DIMENSIONS)
     generating = laying = 0.0
     types = ["int8", "int4", "text", "bytea", "bytea"]
     for first in range(0, count, _AT_ONCE):

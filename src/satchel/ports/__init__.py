@@ -1,1 +1,1 @@
-"""What Satchel asks of the world."""
+"""The interfaces that Satchel requires from stores, models and workers."""

@@ -1,4 +1,4 @@
-"""The store as a log of activity: who changed or viewed which block or file, and when."""
+"""The store as a log of activity: who changed or viewed a block or file, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ActivityLog(Protocol):
     """Reads the activity on blocks and the version history of files."""
 
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
-        """The commits of the version history that changed files, the newest first."""
+        """The commits in the version history with changes to files, newest first."""
 
     def recent(
         self,
@@ -28,24 +28,24 @@ class ActivityLog(Protocol):
         latest: bool = False,
         limit: int = 50,
     ) -> list[Activity]:
-        """The activity on blocks and files, the newest first; with `latest` one entry for each block or file."""
+        """The activity on blocks and files, newest first; with `latest` only the newest for each block or file."""
 
     def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
         """When files last changed in the version history, in seconds since 1970, by the numbers in candidates."""
 
     def history_head(self) -> str:
-        """The commit up to which the version history was read, or ""."""
+        """The last commit of the version history in the store, or ""."""
 
 
 class ActivityWriter(Protocol):
-    """Replaces the version history; part of one commit."""
+    """Replaces the version history within a commit."""
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
-        """Store the version history in place of the old; another `head` means it must be read again."""
+        """Replace the stored version history; a changed `head` means the history must be read again."""
 
 
 class ActivityRecorder(Protocol):
-    """Records activity on blocks; part of one commit."""
+    """Records activity on blocks within a commit."""
 
     def record(self, activity: Activity) -> None:
-        """Add one activity on a block or file."""
+        """Add an activity on a block or file."""

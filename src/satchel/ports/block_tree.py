@@ -1,7 +1,7 @@
-"""The store as a tree of blocks: what is above, below and beside a block, and what it is linked to.
+"""The store as a tree of blocks: parents, children, siblings and links of a block.
 
-Every read that takes filters returns only what the filters' readers may read. A block whose parent they may not read is
-a root to them.
+Every read with filters returns only blocks with access for the filters' readers. A block whose parent is hidden from
+the readers is a root to them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A block on the way up from another: enough to name it."""
+    """A block on the path from another block to the root: id, type and title."""
 
     id: str
     type: str
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 
 def steps_from(block_id: str, trails: Mapping[str, Sequence[Step]]) -> dict[str, int]:
-    """The number of steps from a block to each block with which it shares an ancestor; the others are left out."""
+    """The number of steps from a block to each block with a common ancestor; all remaining blocks are left out."""
     up = {step.id: i for i, step in enumerate(trails.get(block_id, ()))}
     distances: dict[str, int] = {}
     for block, trail in trails.items():
@@ -36,13 +36,13 @@ def steps_from(block_id: str, trails: Mapping[str, Sequence[Step]]) -> dict[str,
 
 
 class BlockTree(Protocol):
-    """Reads blocks, those of files and the workspace's own, and their links."""
+    """Reads blocks of files, blocks of the workspace, and their links."""
 
     def block(self, block_id: str, filters: Filters) -> Block | None:
-        """The block of that id, with its content."""
+        """The block with the given id, including content."""
 
     def blocks(self, ids: Sequence[str], filters: Filters) -> dict[str, Block]:
-        """Those of the blocks that may be read, with their content."""
+        """The readable blocks among the given ids, with their content."""
 
     def blocks_of(self, path: str, filters: Filters) -> list[Block]:
         """The blocks of a file, the file itself first, without their content, from top to bottom."""
@@ -51,22 +51,22 @@ class BlockTree(Protocol):
         """The first children of a block."""
 
     def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
-        """The nearest siblings of a block, `count` before and as many after it, the nearest first."""
+        """The nearest siblings of a block, `count` before and `count` after the block, nearest first."""
 
     def descendants(self, block_id: str, filters: Filters, *, limit: int, deepest: int) -> list[Block]:
         """The blocks below a block in reading order, down to the depth `deepest`."""
 
     def trails(self, ids: Sequence[str], filters: Filters) -> dict[str, tuple[Step, ...]]:
-        """For each block that may be read the way up from itself, as far as that may be read."""
+        """For each readable block the path from the block itself up to the highest readable ancestor."""
 
     def distances(self, block_id: str, ids: Sequence[str], filters: Filters) -> dict[str, int]:
-        """The number of steps through the readable tree from a block to others; unreachable ones are left out."""
+        """The number of steps through the readable tree from a block to each id; unreachable blocks are left out."""
 
     def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
-        """The links that start at a block, resolved by name where the workspace defines the name."""
+        """The links from a block, resolved by name where the workspace defines the name."""
 
     def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
-        """The links that lead to a block or mention its name."""
+        """The links to a block or to the block's name."""
 
     def tasks(
         self,
@@ -80,29 +80,29 @@ class BlockTree(Protocol):
         """The blocks with a due date, the longest due first."""
 
     def holds_blocks(self) -> bool:
-        """True if there are blocks that were not read from files."""
+        """True if the store has blocks beside the blocks of indexed files."""
 
     def blocks_from(self, origin: str) -> list[str]:
-        """The ids of the blocks that came from a source."""
+        """The ids of the blocks from a source."""
 
 
 class BlockTreeWriter(Protocol):
-    """Changes the workspace's own blocks and links; part of one commit."""
+    """Changes the workspace's own blocks and links within a commit."""
 
     def put(self, block: Block, outline: Outline, origin: str = "") -> None:
-        """Store a block in place of what was stored under its id; its children, links and grants stay."""
+        """Store a block and replace any stored block with the same id; children, links and grants stay."""
 
     def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
-        """Move a block, with everything below it, to another parent."""
+        """Move a block, with everything below the block, to another parent."""
 
     def delete(self, block_id: str) -> int:
-        """Remove a block and everything below it; the number of removed blocks."""
+        """Remove a block and everything below the block; return the number of removed blocks."""
 
     def remove(self, block_id: str) -> None:
-        """Remove a block alone; its children become roots that are as closed as before."""
+        """Remove a block alone; the children become roots with the same access restrictions as before."""
 
     def link(self, link: Link) -> None:
-        """Link a block to another, or to a name that no block has."""
+        """Link a block to another block, or to a name without a block."""
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
-        """Remove links that start at a block; the number of removed links."""
+        """Remove links from a block; return the number of removed links."""

@@ -1,4 +1,4 @@
-"""A model that reads a question and a text together."""
+"""A cross-encoder: a model for the relevance of a text to a question, with both read together."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class CrossEncoder(Protocol):
     """Scores how well texts answer a query."""
 
     def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """One relevance from 0 to 1 for each text, in the order given."""
+        """A relevance from 0 to 1 for each text, in the given order."""

@@ -1,4 +1,4 @@
-"""What turns texts into vectors."""
+"""The interface of a text embedding model."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Texts in, one unit vector for each out.
+    """Turns each text into a unit vector.
 
-    `name` says which model made the vectors: an index keeps it, and refuses vectors of another.
+    `name` identifies the model behind the vectors: an index stores the name and refuses vectors of another model.
     """
 
     @property
     def name(self) -> str:
-        """The model, its version and whatever else changes the vectors."""
+        """The model, the version and everything else with an effect on the vectors."""
 
     @property
     def dimensions(self) -> int:
-        """How long the vectors are."""
+        """The number of dimensions of a vector."""
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of things to be found, one row each; a row of zeros for a text without meaning to the model."""
+        """Vectors of texts to be found, a row for each; a row of zeros for a text without meaning to the model."""
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a question."""

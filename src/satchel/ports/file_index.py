@@ -1,6 +1,7 @@
 """The store as an index of files: their texts, pieces and pages, and the search evidence for them.
 
-Every read that takes filters returns only what the filters' readers may read, before any ranking or limit.
+Every read with filters returns only data with access for the filters' readers; access is checked before any ranking or
+limit.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class NewFile(NamedTuple):
-    """A file to be stored, with everything that reading it gave.
+    """A file to be stored, with everything parsed from the file.
 
-    `readers` are those who may read it; None leaves that as it is, which for a new file is everyone.
+    `readers` are the principals with read access; None keeps the stored access, and for a new file means everyone.
     """
 
     path: str
@@ -33,7 +34,7 @@ class NewFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreQuery:
-    """A question as a store can answer it: weighted terms, names that may be defined here, and a vector.
+    """A question in a form for the store: weighted terms, names that may be defined here, and a vector.
 
     `terms` maps each term to its weight in the question; `names` are identifiers, as written.
     """
@@ -44,20 +45,20 @@ class StoreQuery:
 
 
 class Candidate(NamedTuple):
-    """A piece that may answer, with the raw evidence for it by name."""
+    """A piece with a possible answer, and the raw evidence for the piece by name."""
 
     piece: int
     file: int
     signals: Mapping[str, float]
     """Evidence for the piece."""
     of_file: Mapping[str, float]
-    """Evidence for its file; the same for all of the file's pieces, unless the piece is a passage."""
+    """Evidence for the piece's file; the same for all of the file's pieces, unless the piece is a passage."""
     is_passage: bool = False
-    """True for a passage of a document, which is ranked by itself and not with its file's other pieces."""
+    """True for a passage of a document: ranked separately, not with the file's other pieces."""
 
 
 class StoredPiece(NamedTuple):
-    """A piece with its text and its place."""
+    """A piece with text and location."""
 
     id: int
     path: str
@@ -74,7 +75,7 @@ class StoredPiece(NamedTuple):
 
 
 class StoredPage(NamedTuple):
-    """A page of a document with its text, and the path and title of the document."""
+    """A page of a document with text, and the path and title of the document."""
 
     path: str
     title: str
@@ -87,13 +88,13 @@ class FileIndex(Protocol):
     """Reads indexed files and searches their pieces."""
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
-        """The pieces with the most evidence, of what the readers may read, in a stable order."""
+        """The readable pieces with the most evidence, in a stable order."""
 
     def files(self) -> dict[str, FileState]:
         """The state of every indexed file, by path."""
 
     def notes(self) -> dict[str, str]:
-        """The notes on files (why one was passed over, for instance), by path."""
+        """The notes on files (for instance why a file was skipped), by path."""
 
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers in candidates; the workspace's own blocks have none."""
@@ -102,32 +103,32 @@ class FileIndex(Protocol):
         """The titles of the workspace's own blocks by the numbers in candidates."""
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
-        """These pieces, in this order, without those that the readers may not read."""
+        """The readable pieces among the given ids, in the given order."""
 
     def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
         """The pieces of a file from top to bottom."""
 
     def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
-        """The pages of a document from first to last, or only the page of that number; none if it has no pages."""
+        """The pages of a document from first to last, or only page `number`; empty for a document without pages."""
 
     def documents(self, filters: Filters) -> dict[str, bytes]:
-        """The content hashes of the documents that have pages, by path."""
+        """The content hashes of the documents with pages, by path."""
 
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
         """The paths of the files with exactly this content."""
 
     def text_of(self, path: str, filters: Filters) -> str | None:
-        """The whole text of a file as it was read, or None."""
+        """The whole text of a file as indexed, or None."""
 
     def embedder(self) -> str:
-        """The name of the embedder that made the vectors, or "" while there are none."""
+        """The name of the embedder behind the stored vectors, or "" while there are none."""
 
 
 class FileWriter(Protocol):
-    """Changes indexed files and their vectors; part of one commit."""
+    """Changes indexed files and their vectors within a commit."""
 
     def put(self, file: NewFile) -> None:
-        """Store a file in place of what was stored under its path."""
+        """Store a file and replace any stored file with the same path."""
 
     def touch(self, path: str, state: FileState) -> None:
         """Record a new modification time for unchanged content."""
@@ -136,10 +137,10 @@ class FileWriter(Protocol):
         """Remove a file."""
 
     def settle_embedder(self, name: str, dimensions: int) -> None:
-        """Record which embedder makes the vectors; a second one raises EmbedderMismatch."""
+        """Record the name of the embedder; a different embedder later raises EmbedderMismatch."""
 
     def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
-        """Those of the hashed texts that have no vector yet."""
+        """The hashes of texts without a stored vector."""
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Store the vectors of texts, by the texts' hashes."""

@@ -1,4 +1,4 @@
-"""What answers a prompt in words."""
+"""The interface of a language model: answers to prompts, whole or as a stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 DEFAULT_ANSWER_TOKENS: Final = 1024
-"""Room for an answer of a page or two."""
+"""Enough for an answer of a page or two; a longer answer is cut off."""
 
 _RULE: Final = (
     "The user's message begins with reference material between two lines, <context-{mark}> and </context-{mark}>. "
@@ -19,19 +19,19 @@ _RULE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model answered; the counts are those of the model's side, and None where it gave none."""
+    """A model's answer; the token counts come from the model's provider, or are None without such counts."""
 
     content: str
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     is_cut_off: bool = False
-    """Whether `max_tokens` ended it, and not the model."""
+    """True if `max_tokens` ended the answer, not the model."""
 
 
 class AnswerStream:
-    """An answer as it comes: iterate for its pieces, and close it (`with`) when you have heard enough.
+    """An answer as a stream: iterate for the parts, and close the stream (`with`) to stop early.
 
-    `said` is all that has come so far, also after an error or an interruption; `completion` is there at the end.
+    `said` is all text received until now, also after an error or an interruption; `completion` is set at the end.
     """
 
     def __init__(self, pieces: Generator[str, None, Completion]) -> None:
@@ -41,16 +41,16 @@ class AnswerStream:
 
     @property
     def said(self) -> str:
-        """What has come so far."""
+        """All text received until now."""
         return "".join(self._said)
 
     @property
     def completion(self) -> Completion | None:
-        """The whole answer with its counts, once it has come to its end."""
+        """The whole answer with token counts, or None before the end of the stream."""
         return self._completion
 
     def close(self) -> None:
-        """Hear no more of it."""
+        """Stop the stream."""
         self._pieces.close()
 
     def __iter__(self) -> Iterator[str]:
@@ -60,7 +60,7 @@ class AnswerStream:
         try:
             piece = next(self._pieces)
         except StopIteration as end:
-            # A generator that has ended once ends again with nothing.
+            # A generator that has ended raises StopIteration again, without a value.
             self._completion = end.value or self._completion
             raise StopIteration from None
         self._said.append(piece)
@@ -75,11 +75,11 @@ class AnswerStream:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A prompt in, an answer out."""
+    """Answers a prompt."""
 
     @property
     def name(self) -> str:
-        """Who answers, and with which model."""
+        """The provider and the model."""
 
     def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
         """The model's answer to a prompt."""
@@ -87,23 +87,23 @@ class LanguageModel(Protocol):
     def complete_with_context(
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> Completion:
-        """The model's answer to a question, from a context that it is told to take as data."""
+        """The model's answer to a question, from a context to be treated as data."""
 
 
 @runtime_checkable
 class StreamingLanguageModel(LanguageModel, Protocol):
-    """A model whose answer can be heard while it is being given."""
+    """A language model with streamed answers."""
 
     def stream_with_context(
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> AnswerStream:
-        """What `complete_with_context` gives, piece by piece."""
+        """The answer of `complete_with_context` as a stream."""
 
 
 def stream_with_context(
     model: LanguageModel, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
 ) -> AnswerStream:
-    """The model's answer as it comes; from one that cannot stream, in one piece."""
+    """The model's answer as a stream; a single part from a model without streaming."""
     if isinstance(model, StreamingLanguageModel):
         return model.stream_with_context(query, context, system_message, max_tokens)
     return AnswerStream(_in_one_piece(model, query, context, system_message, max_tokens))
@@ -119,14 +119,14 @@ def _in_one_piece(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPrompt:
-    """A question about a context, as a model is asked it."""
+    """The prompt for a question about a context."""
 
     system: str
     prompt: str
 
 
 def prompt_with_context(query: str, context: str, system_message: str = "") -> ContextPrompt:
-    """The question below its context, between marks of this one request that no text in it can have known."""
+    """The question below its context, between random markers of this request, unknown to any text in the context."""
     mark = secrets.token_hex(16)
     rule = _RULE.format(mark=mark)
     return ContextPrompt(

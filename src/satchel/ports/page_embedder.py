@@ -1,4 +1,4 @@
-"""What turns the look of a page into vectors."""
+"""The interface of an embedding model for pages of documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PageView(NamedTuple):
-    """A page as it is seen: its picture (PNG or JPEG; empty unless `needs_images`), and what is written on it."""
+    """A page to embed: the image (PNG or JPEG; empty unless `needs_images`), the text and the captions."""
 
     image: bytes = b""
     text: str = ""
@@ -20,25 +20,26 @@ class PageView(NamedTuple):
 
 @runtime_checkable
 class PageEmbedder(Protocol):
-    """Pages in, many unit vectors for each out: one for every patch or line that can be looked at.
+    """Turns each page into many unit vectors: a vector for every patch or line of the page.
 
-    A question becomes many vectors too; a page answers it as well as its best patch for each of them does.
+    A question becomes many vectors too; the relevance of a page comes from the page's best match for each of them
+    (MaxSim).
     """
 
     @property
     def name(self) -> str:
-        """The model, its version and whatever else changes the vectors."""
+        """The model, the version and everything else with an effect on the vectors."""
 
     @property
     def dimensions(self) -> int:
-        """How long the vectors are."""
+        """The number of dimensions of a vector."""
 
     @property
     def needs_images(self) -> bool:
-        """Whether it looks at the picture, or only at what is written there."""
+        """True if the model uses the image of a page, False if only the text."""
 
     def embed_pages(self, pages: Sequence[PageView]) -> list[NDArray[np.float32]]:
-        """For each page its vectors, one row each; no row for a page on which there is nothing."""
+        """For each page a matrix with a row for each vector; no rows for an empty page."""
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vectors of a question, one row each."""
+        """The vectors of a question as rows."""

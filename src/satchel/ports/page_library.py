@@ -1,4 +1,4 @@
-"""Who keeps the pages of documents and finds them: what research asks of the world."""
+"""Storage and search of document pages, as research needs them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SearchMode(StrEnum):
-    """Where pages are looked for."""
+    """The kind of page search: by text, by visual appearance, or both."""
 
     HYBRID = "hybrid"
     VISUAL = "visual"
@@ -20,7 +20,7 @@ class SearchMode(StrEnum):
 
 
 class PageHit(TypedDict):
-    """A page that was found, and how well it answers (0..1)."""
+    """A page from a search, with a score (0..1)."""
 
     doc_id: str
     page: int
@@ -30,7 +30,7 @@ class PageHit(TypedDict):
 
 
 class PageHits(list[PageHit]):
-    """The hits, best first, and in `notes` what could not be searched or shown, and why."""
+    """The hits, best first; `notes` says what could not be searched or shown, and why."""
 
     def __init__(self, hits: Iterable[PageHit] = (), notes: Iterable[str] = ()) -> None:
         super().__init__(hits)
@@ -39,32 +39,32 @@ class PageHits(list[PageHit]):
 
 @runtime_checkable
 class SearchEngine(Protocol):
-    """Finds pages."""
+    """Searches pages."""
 
     def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> list[PageHit]:
-        """The best pages, best first; a page that is found by its text and by its look may come twice."""
+        """The best pages, best first; a page may come twice, from the text search and from the visual search."""
 
 
 @runtime_checkable
 class PageLibrary(Protocol):
-    """Keeps pages."""
+    """Reads stored pages."""
 
     def get_document_markdown(self, doc_id: str) -> str | None:
-        """A document's whole Markdown with its page borders, or None."""
+        """A document's whole Markdown with page borders, or None."""
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
-        """What is kept of a page, or None."""
+        """The stored metadata of a page, or None."""
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
-        """The text of one page where it is at hand by itself; None leaves it to the whole document's."""
+        """The text of a page if stored separately; None means the text is only in the whole document's Markdown."""
 
 
 @runtime_checkable
 class PageShelf(Protocol):
-    """Where documents can be put."""
+    """Stores documents page by page."""
 
     def is_whole(self, doc_id: str) -> bool:
-        """Whether all of a document is there."""
+        """True if all pages of a document are stored."""
 
     def add_document(
         self,
@@ -77,4 +77,4 @@ class PageShelf(Protocol):
         outline: Sequence[OutlinePage] = (),
         images: Callable[[int], bytes] | None = None,
     ) -> None:
-        """Keep a document's pages in place of what is kept under its id; `images` gives the picture of a page."""
+        """Store a document's pages and replace any with the same id; `images` returns the image of a page."""

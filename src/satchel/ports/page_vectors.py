@@ -1,4 +1,4 @@
-"""What keeps the vectors of pages: derived from the documents by content, so that they are never stale."""
+"""Storage of page vectors, keyed by document content; a changed document has a new key, hence no stale vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PageKey(NamedTuple):
-    """A page of a document that is known by its content."""
+    """A page of a document; `doc_id` is derived from the content."""
 
     doc_id: str
     page: int
@@ -19,22 +19,22 @@ class PageKey(NamedTuple):
 
 @runtime_checkable
 class PageVectors(Protocol):
-    """Keeps for each page one vector for a first look, and all of them for a second."""
+    """Stores for each page a pooled vector for the first search stage, and all vectors for the second (MaxSim)."""
 
     def documents(self) -> set[str]:
-        """The documents whose pages are all in it."""
+        """The ids of the documents with vectors for all pages."""
 
     def put(self, doc_id: str, pages: Mapping[int, NDArray[np.float32]]) -> None:
-        """Keep all pages of a document, in one commit."""
+        """Store the vectors of all pages of a document in a single commit."""
 
     def drop(self, doc_ids: Collection[str]) -> None:
-        """Forget documents."""
+        """Remove the vectors of documents."""
 
     def pooled(self, doc_ids: Collection[str]) -> tuple[list[PageKey], NDArray[np.float32]]:
-        """The pages of these documents, and one vector for each."""
+        """The pages of these documents, and a pooled vector for each page."""
 
     def fetch(self, keys: Sequence[PageKey]) -> list[NDArray[np.float32]]:
-        """All vectors of pages."""
+        """All vectors of each page, in the order of the keys."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Release files."""

@@ -1,7 +1,7 @@
-"""A store of one workspace: all roles together, and its life from opening to closing.
+"""The store of a workspace: all roles together, and the life cycle from opening to closing.
 
-What was committed stays. A caller that needs one role asks for that role: FileIndex, BlockTree, AccessControl,
-ActivityLog or TransferSource.
+Committed data is durable. A caller with need for a single role takes the protocol of the role: FileIndex, BlockTree,
+AccessControl, ActivityLog or TransferSource.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class StoreFacts(NamedTuple):
 
 
 class BlockWriter(BlockTreeWriter, AccessWriter, ActivityRecorder, Protocol):
-    """Changes a workspace's blocks, links, grants, groups and activity; part of one commit."""
+    """Changes a workspace's blocks, links, grants, groups and activity within a commit."""
 
 
 class StoreWriter(FileWriter, ActivityWriter, TransferTarget, Protocol):
-    """One commit in the making: all of it becomes visible, or nothing."""
+    """An open commit: atomic, either all changes become visible or none."""
 
     @property
     def blocks(self) -> BlockWriter:
@@ -45,36 +45,36 @@ class StoreWriter(FileWriter, ActivityWriter, TransferTarget, Protocol):
 
 
 class Store(FileIndex, BlockTree, AccessControl, ActivityLog, TransferSource, Protocol):
-    """Stores one workspace."""
+    """Stores a workspace."""
 
     @property
     def many_writers(self) -> bool:
-        """True if commits of several writers queue; False if a writer must be the only one for its whole run."""
+        """True if commits of several writers queue; False if a writer needs exclusive access for a whole run."""
 
     @property
     def generation(self) -> int:
-        """Grows with every commit."""
+        """The number of the last commit; grows with every commit."""
 
     def search_version(self) -> tuple[object, ...]:
-        """A value that changes whenever a search could answer differently."""
+        """A value that changes whenever search results could change."""
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Everything that the calling thread reads inside is of one moment."""
+        """A context in which all reads of the calling thread see the same state."""
 
     def lock(self, *, wait: float = 0) -> AbstractContextManager[None]:
-        """Be the only writer for as long as several commits take.
+        """Hold exclusive write access over several commits.
 
         Another writer that still works after `wait` seconds raises IndexBusy.
         """
 
     def write(self) -> AbstractContextManager[StoreWriter]:
-        """One commit. Another writer at work raises IndexBusy."""
+        """A commit. Raises IndexBusy if another writer is active."""
 
     def catch_up(self) -> bool:
-        """Refresh the search data from the committed rows; True if anything was to do."""
+        """Refresh the search data from the committed rows; True if there was anything to refresh."""
 
     def tidy(self) -> None:
-        """Delete what nothing uses any more."""
+        """Delete unused data."""
 
     def fact(self, name: str) -> Any:
         """A fact about the whole store, or None."""

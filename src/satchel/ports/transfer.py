@@ -1,6 +1,6 @@
-"""The store as rows to be transferred: everything in it as stored, for another store to take over.
+"""The store as rows for transfer: everything as stored, for another store to import.
 
-Nothing here asks who may read: the owner of a store owns everything in it.
+No read here checks access: the owner of a store owns everything in the store.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from satchel.ports.file_index import NewFile
 
 MOVING: Final = "moving"
-"""The fact that a store is still being filled from another; its value names that other store."""
+"""The name of the fact in a store with an unfinished transfer; the value names the source of the transfer."""
 
 
 class StoredFile(NamedTuple):
-    """A file, or a block of the workspace's own, with everything that is stored of it.
+    """A file, or a block of the workspace, with all stored data.
 
     Equally good candidates are ordered by number, so the order of the numbers must be the same in every store.
     """
 
     number: int
-    """Grows in the order in which files and blocks were put; another store gives its own."""
+    """Grows in insertion order; every store assigns its own numbers."""
     file: NewFile
     hashes: tuple[bytes, ...]
-    """For each of its pieces the hash under which the vector is stored."""
+    """For each piece the hash of the embedded text, the key of the vector."""
     access: Access
-    """Who may read it, computed from all grants."""
+    """The access list, computed from all grants."""
     has_own_readers: bool = False
-    """True if its readers came with it, so that grants at paths do not change them."""
+    """True if the file brought its readers; grants at paths do not change them."""
     block: Block | None = None
     """The workspace's own block, without its text."""
     origin: str = ""
-    """The source that the block came from."""
+    """The source of the block."""
 
     @property
     def path(self) -> str:
-        """The path under which it is stored; a block's begins with a character that no file name can hold."""
+        """The path in the store; the path of a block begins with a character forbidden in file names."""
         return self.file.path
 
 
@@ -55,7 +55,7 @@ class Member(NamedTuple):
 
 
 class RowKind(StrEnum):
-    """The kinds of rows that are stored beside files and blocks."""
+    """The kinds of rows beside files and blocks."""
 
     MEMBERS = "members"
     GRANTS = "grants"
@@ -74,13 +74,13 @@ class TransferReader(Protocol):
         """The number of files and blocks."""
 
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
-        """The next in the order of their numbers; fewer than `limit` where they are long, none at the end."""
+        """The next files and blocks by number; fewer than `limit` if long, empty at the end."""
 
     def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
-        """The next in the order of their paths' bytes; fewer than `limit` where they are long, none at the end."""
+        """The next files and blocks by the bytes of their paths; fewer than `limit` if long, empty at the end."""
 
     def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
-        """The files and blocks that are stored under these paths."""
+        """The stored files and blocks with the given paths."""
 
     def paths(self, *, after: str = "", limit: int) -> list[str]:
         """The next paths in the order of their bytes."""
@@ -89,17 +89,17 @@ class TransferReader(Protocol):
         """Vectors by the hashes of their texts, eight bits for each number."""
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
-        """All rows of a kind, in the order in which they were put, or of their names."""
+        """All rows of a kind, in insertion order or ordered by name."""
 
     def facts(self) -> dict[str, str]:
-        """The facts that hold in another store of the same content, too."""
+        """The facts with the same value in any store of the same content."""
 
 
 class TransferWriter(Protocol):
-    """Stores rows of another store unchanged; part of one commit."""
+    """Stores rows of another store unchanged, within a commit."""
 
     def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
-        """Store files and blocks, with vectors, in place of what was stored under their paths."""
+        """Store files and blocks with their vectors, and replace any with the same paths."""
 
     def amend(self, stored: StoredFile) -> None:
         """Change the time, the readers or the place in the tree of a file or block with unchanged content."""
@@ -108,28 +108,28 @@ class TransferWriter(Protocol):
         """Remove files and blocks; the rows beside them stay."""
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
-        """Add rows after those that are stored already."""
+        """Append rows to the stored rows of a kind."""
 
     def clear_rows(self, kind: RowKind) -> None:
         """Remove all rows of a kind."""
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
-        """Store facts; None removes one."""
+        """Store facts; the value None removes a fact."""
 
 
 class TransferSource(Protocol):
-    """Hands out everything in a store to its owner."""
+    """Exports everything in a store to the store's owner."""
 
     @property
     def transfer(self) -> TransferReader:
-        """All stored rows, for another store to take over."""
+        """All stored rows, for another store to import."""
 
     def records(self) -> Iterator[Record]:
-        """Everything in the workspace that is not read from files, as records to export."""
+        """Everything in the workspace except indexed files, as records for export."""
 
 
 class TransferTarget(Protocol):
-    """Takes over the rows of another store; part of one commit."""
+    """Imports the rows of another store within a commit."""
 
     @property
     def transfer(self) -> TransferWriter:

@@ -1,6 +1,6 @@
-"""What prepares files for the store: parses or reads them, cuts them into pieces, and may make the pieces' vectors.
+"""Workers prepare files for the store: parse files, split them into pieces, and optionally embed the pieces.
 
-Whoever does the work, the same job gives the same result; it may be done twice, and done again elsewhere.
+Jobs are deterministic and may be repeated: every worker returns the same result for the same job.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Job(NamedTuple):
     text: str = ""
     data: bytes | None = None
     embed: bool = True
-    """Whether vectors are wanted; what the store probably has already need not be made again."""
+    """True to embed the pieces; False if the store probably has the vectors already."""
 
 
 class Vectors(NamedTuple):
-    """The vectors of texts, by the texts' hashes: plain bytes, which cross process borders as they are."""
+    """The vectors of texts with the texts' hashes, as plain bytes for transport between processes."""
 
     hashes: tuple[bytes, ...]
     rows: bytes
-    """Little-endian float32, one vector after the other."""
+    """Little-endian float32, vector after vector."""
 
     def as_array(self) -> NDArray[np.float32]:
-        """One row for each hash."""
+        """The vectors as an array with a row for each hash."""
         import numpy as np
 
         count = len(self.hashes)
@@ -42,20 +42,20 @@ class Vectors(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A file as the store keeps it."""
+    """A file prepared for the store."""
 
     path: str
     outline: Outline
     text: str = ""
-    """What was read from a document; of a source, whoever gave the job has the text."""
+    """The text read from a document; empty for a source, as the caller has the text."""
     unreadable: str = ""
     """Why a document could not be read."""
     vectors: Vectors | None = None
-    """Of its pieces; None where whoever gave the job makes them."""
+    """The vectors of the pieces; None if the caller makes them."""
 
 
 class Load(NamedTuple):
-    """How much there is to prepare, in bytes."""
+    """The amount of work to prepare, in bytes."""
 
     sources: int
     documents: int
@@ -63,19 +63,19 @@ class Load(NamedTuple):
 
 @runtime_checkable
 class Workers(Protocol):
-    """Those who prepare files."""
+    """A group of workers for the preparation of files."""
 
     @property
     def count(self) -> int:
-        """How many work at once."""
+        """The number of parallel workers."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What there is to say about how the work went."""
+        """Notes for the user on the run."""
 
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
-        """The files of the jobs, in their order; only so many jobs are taken as are worked at."""
+        """The prepared files in the order of the jobs; no more jobs are taken than are in work."""
 
 
 WorkersMaker = Callable[[Load], AbstractContextManager[Workers]]
-"""Who finds workers for a load; they are let go with the context."""
+"""Returns workers for a load; the end of the context releases them."""

@@ -1,14 +1,14 @@
-"""Moving everything that one store keeps to another, and finding out whether both hold the same and answer the same.
+"""Transfer of a whole store to another, and comparison of two stores by content and by answers.
 
-A move goes in small commits, each of which is kept if we are stopped. Nothing is open in the target that is closed in
-the source. Who is in which group goes first; each file and block comes with the very list of those who may read it; and
-until the end, what nothing was said about is nobody's. A store that is not complete says so (the fact `moving`), and is
-not taken for one that is. A move that was stopped is simply begun again: what is there already is passed over. The
-source may change meanwhile. What has changed is carried again until both hold the same.
+A transfer goes in small commits, and every finished commit survives an interruption. At no time may anybody read in the
+target what the source forbids: group members come first, each file and block comes with its access list, and until the
+end the default access is "deny". An incomplete store carries the fact `moving` and is never used as a complete store.
+An interrupted transfer is simply started again; rows already in the target are skipped. The source may change
+meanwhile: changed rows are transferred again until both stores are equal.
 
-Two stores are compared without either in memory: everything is encoded in one canonical way, in an order that does not
-depend on the store, and counted and hashed kind by kind. What a store derives from that is compared by asking both the
-same questions.
+Two stores are compared without loading either into memory: everything is put into a canonical encoding, in an order
+independent of the store, then counted and hashed by kind. Data derived from the rows is compared by asking both stores
+the same questions.
 """
 
 from __future__ import annotations
@@ -43,38 +43,38 @@ _FACTS: Final = "facts"
 _PARTS: Final = ("blocks", "pieces", "pages", "mentions", "vectors")
 KINDS: Final = (_FILES, _OWN_BLOCKS, *_PARTS, *(kind.value for kind in RowKind), _FACTS)
 
-_TALLIED_AT_ONCE: Final = 500
-_QUESTIONS: Final = 20
-_QUESTION_CHARS: Final = 100
-_TOP: Final = 10
-_DIGITS: Final = 4
-_MOST_PIECES_BY_MEANING: Final = 20_000
-"""With more pieces than that a store may look for what is near in meaning through an index, which may miss some."""
+_TALLY_BATCH_FILES: Final = 500  # a batch is in memory at once; progress is reported after each
+_MAX_QUESTIONS: Final = 20  # each question is a search in both stores: more find rarer differences, and take longer
+_MAX_QUESTION_CHARS: Final = 100  # enough for a name; a block without a name is asked about by the start of its text
+_TOP_K: Final = 10  # candidates compared for each question: the part of the order that readers see first
+_COMPARED_DECIMALS: Final = 4  # more would report rounding errors as differences, fewer would hide differences
+_MAX_PIECES_COMPARED_EXACTLY: Final = 20_000
+"""With more pieces, a store may search vectors through an approximate index, and answers may differ."""
 
 Watcher = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and of how much (0: unknown)."""
+"""Called with the current step, the amount done, and the total amount (0: unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tallied:
-    """How many there are of a kind, and the hash of all of them."""
+    """The number of entries of a kind, and the hash of all of them."""
 
     count: int
     digest: str
 
 
 class Sample(NamedTuple):
-    """What a question can be made from: the name of something in a file, and the vector of the file's first piece."""
+    """The material for a test question: the name of something in a file, and the vector of the file's first piece."""
 
     rank: bytes
-    """The hash of the file's path: those with the smallest are asked about."""
+    """The hash of the file's path: the samples with the smallest hashes become questions."""
     name: str
     vector: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Everything that a store holds at one moment, in numbers and hashes."""
+    """Counts and hashes of everything in a store at a single moment."""
 
     generation: int
     kinds: dict[str, Tallied]
@@ -82,7 +82,7 @@ class Tally:
     samples: list[Sample]
 
     def differences(self, other: Tally, *, policy_too: bool = True) -> list[str]:
-        """The kinds of which the other store holds something else, in words."""
+        """A message for each kind with different content in the other store."""
         differences = []
         for kind in KINDS:
             there, here = self.kinds[kind], other.kinds[kind]
@@ -111,12 +111,12 @@ _JSON: Final = json.JSONEncoder(separators=(",", ":"), default=_encodable)
 
 
 def line(*values: Any) -> bytes:
-    """Values in one encoding; NUL becomes the character that replaces it where a database cannot store it."""
+    """The values in the canonical encoding; NUL becomes U+FFFD, as in databases without support for NUL."""
     return _JSON.encode(values).encode().replace(b"\\u0000", b"\\ufffd")
 
 
 def content_lines(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
-    """The blocks, pieces, vectors, pages and mentions of a file, each as a line of its kind."""
+    """The blocks, pieces, vectors, pages and mentions of a file, each with its kind and as an encoded line."""
     path, outline = stored.path, stored.file.outline
     for i, block in enumerate(outline.blocks):
         yield "blocks", line(path, i, *block)
@@ -131,13 +131,13 @@ def content_lines(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterato
 
 
 def standing_line(stored: StoredFile) -> bytes:
-    """Everything else that is stored of a file or block: its state, who may read it, and its place in the tree."""
+    """The encoded state, access and place in the tree of a file or block: all stored data except the content."""
     place = (stored.block, stored.origin)
     return line(stored.path, stored.file.state, _text_facts(stored), stored.access, stored.has_own_readers, place)
 
 
 def content_of(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> list[Any]:
-    """The text of a file and how it was read, to compare it with another."""
+    """The text and outline of a file in a form for comparison."""
     return [line(_text_facts(stored)), *content_lines(stored, vectors)]
 
 
@@ -151,9 +151,9 @@ def _text_facts(stored: StoredFile) -> tuple[Any, ...]:
 
 
 def _files_by_path(store: TransferSource) -> Iterator[tuple[StoredFile, dict[bytes, bytes]]]:
-    """Every file and block, with the vectors of it and its neighbours."""
+    """Every file and block, with the vectors of the whole batch."""
     after = ""
-    while batch := store.transfer.files_by_path(after=after, limit=_TALLIED_AT_ONCE):
+    while batch := store.transfer.files_by_path(after=after, limit=_TALLY_BATCH_FILES):
         vectors = store.transfer.vectors(key for stored in batch for key in stored.hashes)
         for stored in batch:
             yield stored, vectors
@@ -161,7 +161,7 @@ def _files_by_path(store: TransferSource) -> Iterator[tuple[StoredFile, dict[byt
 
 
 def tally(store: Store, watch: Watcher, doing: str) -> Tally:
-    """Count and hash everything that a store holds, as it is at one moment."""
+    """Count and hash everything in a store within a single snapshot."""
     counts: Counter[str] = Counter()
     hashes = {kind: blake2b(digest_size=16) for kind in KINDS}
     samples: list[Sample] = []
@@ -177,7 +177,7 @@ def tally(store: Store, watch: Watcher, doing: str) -> Tally:
             for kind, encoded in content_lines(stored, vectors):
                 add(kind, encoded)
             _sample(samples, stored, vectors)
-            if done % _TALLIED_AT_ONCE == 0 or done == total:
+            if done % _TALLY_BATCH_FILES == 0 or done == total:
                 watch(doing, done, total)
         for row_kind in RowKind:
             for row in store.transfer.rows(row_kind):
@@ -189,18 +189,18 @@ def tally(store: Store, watch: Watcher, doing: str) -> Tally:
 
 
 def _sample(samples: list[Sample], stored: StoredFile, vectors: Mapping[bytes, bytes]) -> None:
-    """Take a file into the samples, if the hash of its path is one of the smallest."""
+    """Add a file to the samples if the hash of the path is among the smallest."""
     names = (block.name for block in stored.file.outline.blocks if block.name)
     stem = "" if stored.block is not None else stored.path.rpartition("/")[2].partition(".")[0]
-    name = next(names, stem or stored.file.text)[:_QUESTION_CHARS]
+    name = next(names, stem or stored.file.text)[:_MAX_QUESTION_CHARS]
     if stored.hashes and "\0" not in name:
         rank = blake2b(encoded(stored.path), digest_size=8).digest()
         insort(samples, Sample(rank, name, vectors.get(stored.hashes[0])))
-        del samples[_QUESTIONS:]
+        del samples[_MAX_QUESTIONS:]
 
 
 def first_difference(source: Store, target: Store) -> str | None:
-    """The first path at which two stores do not hold the same file or block."""
+    """The first path with a different file or block in the two stores."""
     with source.snapshot(), target.snapshot():
         for pair in zip_longest(_files_by_path(source), _files_by_path(target)):
             present = [entry for entry in pair if entry is not None]
@@ -214,10 +214,10 @@ def first_difference(source: Store, target: Store) -> str | None:
 
 
 def differing_question(source: Store, target: Store, source_tally: Tally) -> str | None:
-    """The first question that two stores do not answer alike; each is asked as another reader."""
+    """The first question with different answers from the two stores; readers take turns with the questions."""
     grants = source.transfer.rows(RowKind.GRANTS)
     principals = sorted({grant.principal for grant in grants if isinstance(grant, Grant)})
-    by_meaning = source_tally.kinds["pieces"].count <= _MOST_PIECES_BY_MEANING
+    by_meaning = source_tally.kinds["pieces"].count <= _MAX_PIECES_COMPARED_EXACTLY
     for sample, principal in zip(source_tally.samples, cycle(principals or [EVERYONE])):
         query = _query(sample, by_meaning=by_meaning)
         filters = Filters(readers=frozenset({DEFAULT, EVERYONE, principal}))
@@ -236,8 +236,8 @@ def _query(sample: Sample, *, by_meaning: bool) -> StoreQuery:
 
 
 def _evidence(store: FileIndex, query: StoreQuery, filters: Filters) -> list[tuple[Any, Any]]:
-    """The place of each piece that a store returns, and the evidence for it."""
-    candidates = store.search(query, filters, top_k=_TOP)
+    """The location and the evidence of each piece in a store's answer."""
+    candidates = store.search(query, filters, top_k=_TOP_K)
     places = {
         piece.id: (piece.path, piece.block, piece.first_line, piece.last_line)
         for piece in store.pieces([candidate.piece for candidate in candidates], filters)
@@ -250,34 +250,35 @@ def _evidence(store: FileIndex, query: StoreQuery, filters: Filters) -> list[tup
 
 
 def _rounded(signals: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted((name, round(value, _DIGITS)) for name, value in signals.items())
+    return sorted((name, round(value, _COMPARED_DECIMALS)) for name, value in signals.items())
 
 
 def _alike(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
-    """True if the evidence is the same. Of pieces that are equally good, any may be the last among the top."""
+    """True if the evidence is the same; among equally good pieces, any may be last in the top list."""
     if sorted(evidence for _, evidence in there) != sorted(evidence for _, evidence in here):
         return False
     known = dict(there)
     return all(known.get(place, evidence) == evidence for place, evidence in here)
 
 
-_FILES_AT_ONCE: Final = 500
-_PATHS_AT_ONCE: Final = 5_000
-_ROWS_AT_ONCE: Final = 10_000
-_ROUNDS: Final = 5
+_FILES_AT_ONCE: Final = 500  # per commit: an interruption repeats at most this many, and a batch is in memory at once
+_BATCH_PATHS: Final = 5_000  # paths are short, hence more at once than files
+_ROWS_AT_ONCE: Final = 10_000  # per commit: an interruption repeats at most this many
+_MAX_ROUNDS: Final = 5  # a source still changing after five full transfers is too busy: the caller gets IndexBusy
+# Outlasts the lock of a killed process, which a database may hold for a moment; a living writer is reported as busy.
 _PATIENCE_S: Final = 10.0
 _RIGHTS: Final = (RowKind.MEMBERS, RowKind.GRANTS)
 _REST: Final = (RowKind.LINKS, RowKind.ACTIVITY, RowKind.COMMITS)
 
 
 class Side(NamedTuple):
-    """A store, and what it is called."""
+    """A store with a display name."""
 
     store: Store
     name: str
 
     def refuse_unfinished(self) -> None:
-        """Raise MoveUnfinished for a store that is still being filled from another."""
+        """Raise MoveUnfinished for a store with an unfinished transfer from another store."""
         begun = self.store.fact(MOVING)
         if begun is not None:
             raise MoveUnfinished(self.name, str(begun))
@@ -285,34 +286,34 @@ class Side(NamedTuple):
 
 @dataclass(slots=True)
 class MoveReport:
-    """What was moved, and what both stores hold now, kind by kind."""
+    """The result of a transfer, and counts and hashes of both stores by kind."""
 
     source: str
     target: str
     held: dict[str, Tallied] = field(default_factory=dict)
     put: int = 0
-    """Files and blocks that were put."""
+    """Files and blocks written."""
     amended: int = 0
-    """Those of which only the readers, the time or the place were changed."""
+    """Files and blocks with changed readers, time or place, and unchanged content."""
     passed: int = 0
-    """Those that were there already."""
+    """Files and blocks already in the target."""
     dropped: int = 0
-    """Those that the source no longer had."""
+    """Files and blocks removed, as the source has them no longer."""
     rounds: int = 0
     questions: int = 0
-    """How many questions both answer alike."""
+    """The number of questions with the same answers from both stores."""
     seconds: float = 0.0
 
 
 def _unwatched(_doing: str, _done: int, _of: int) -> None:
-    """Report progress to nobody."""
+    """Ignore progress reports."""
 
 
 def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
-    """Bring everything that the source keeps to the target, and make sure that it is there."""
+    """Transfer everything from the source to the target, and verify the result."""
     started = time.perf_counter()
     moving = _Move(source, target, watch, MoveReport(source.name, target.name))
-    # A process that was killed a moment ago may still seem to be at work to its database.
+    # To its database, a process killed a moment ago may still seem to be at work.
     with target.store.lock(wait=_PATIENCE_S):
         moving.run()
     moving.report.seconds = time.perf_counter() - started
@@ -320,7 +321,7 @@ def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
 
 
 def verify(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
-    """Make sure that the target holds what the source holds; whatever differs raises StoresDiffer."""
+    """Compare the target with the source; any difference raises StoresDiffer."""
     started = time.perf_counter()
     source.refuse_unfinished()
     target.refuse_unfinished()
@@ -354,7 +355,7 @@ class _Move:
         self.report.held = source_tally.kinds
 
     def _refuse(self) -> None:
-        """Refuse a source or a target that must not be used."""
+        """Raise an error for an unsuitable source or target."""
         self.source.refuse_unfinished()
         store, name = self.target
         begun = store.fact(MOVING)
@@ -376,9 +377,9 @@ class _Move:
         raise InvalidOption("target", name, problem)
 
     def _carried(self) -> Tally:
-        """Carry until both hold the same; what they hold."""
+        """Repeat the transfer until both stores are equal; return the tally of the source."""
         before: Tally | None = None
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             self.report.rounds += 1
             self._carry()
             source_tally, target_tally = _tally_both(self.source, self.target, self.watch)
@@ -386,13 +387,13 @@ class _Move:
             if not differences and self._answers(source_tally):
                 return source_tally
             if differences and before is not None and not before.differences(source_tally):
-                # It stood still for a whole round, and yet they are not the same.
+                # The source has not changed for a whole round, yet the stores differ.
                 raise _differ(self.source, self.target, differences)
             before = source_tally
         raise IndexBusy(self.source.name, "")
 
     def _answers(self, source_tally: Tally) -> bool:
-        """True if both answer alike; False if the source was changed since it was counted."""
+        """True if both stores give the same answers; False if the source has changed since the count."""
         self.watch("arranging", 0, 0)
         self.target.store.catch_up()
         self.target.store.tidy()
@@ -466,7 +467,7 @@ class _Move:
                 self.report.dropped += len(batch)
 
     def _gone(self) -> Iterator[str]:
-        """The paths that only the target has."""
+        """The paths present only in the target."""
         source_paths = _paths(self.source.store)
         in_source = next(source_paths, None)
         for path in _paths(self.target.store):
@@ -476,14 +477,14 @@ class _Move:
                 yield path
 
     def _carry_rows(self, kind: RowKind) -> None:
-        """Put the rows that are lacking after those that are there; if those are others, put all of them anew."""
+        """Append missing rows; if the target's rows are no prefix of the source's rows, replace all of them."""
         self.watch(f"moving {kind.value}", 0, 0)
         with self.source.store.snapshot():
             rows = self.source.store.transfer.rows(kind)
             is_beginning = all(line(row) == line(next(rows, None)) for row in self.target.store.transfer.rows(kind))
             if not is_beginning:
                 rows = self.source.store.transfer.rows(kind)
-            # One commit for members and grants: with half of them, somebody might not be kept out.
+            # A single commit for members and grants: with half of them, a denied reader might have access.
             following = None if kind in _RIGHTS else _ROWS_AT_ONCE - 1
             while (first := next(rows, None)) is not None or not is_beginning:
                 with self.target.store.write() as writer:
@@ -496,7 +497,7 @@ class _Move:
 
 def _paths(store: Store) -> Iterator[str]:
     after = ""
-    while batch := store.transfer.paths(after=after, limit=_PATHS_AT_ONCE):
+    while batch := store.transfer.paths(after=after, limit=_BATCH_PATHS):
         yield from batch
         after = batch[-1]
 
@@ -515,7 +516,7 @@ def _differ(source: Side, target: Side, differences: list[str]) -> StoresDiffer:
 
 
 def _ask_both(source: Side, target: Side, source_tally: Tally) -> int:
-    """Ask both the same questions; how many. A store whose search lags behind what it holds is not asked."""
+    """Ask both stores the same questions and return their number; 0 if the search data of a store is behind."""
     if source.store.facts().behind or target.store.facts().behind:
         return 0
     name = differing_question(source.store, target.store, source_tally)

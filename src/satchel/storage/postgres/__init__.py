@@ -1,1 +1,1 @@
-"""The store in PostgreSQL with pgvector: any number of workspaces, writers and readers, guarded row by row."""
+"""The PostgreSQL store with pgvector: any number of workspaces, writers and readers, with row-level security."""

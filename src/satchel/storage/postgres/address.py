@@ -1,4 +1,4 @@
-"""Where a workspace is: `postgresql://user@host/database?workspace=name`."""
+"""The address of a workspace: `postgresql://user@host/database?workspace=name`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from satchel.errors import InvalidOption
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
-_MOST_NAME_CHARS: Final = 200
+_MAX_WORKSPACE_NAME_CHARS: Final = 200  # at most 800 bytes in UTF-8; PostgreSQL indexes up to about 2,600
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database, as psycopg takes it, and the workspace in it."""
+    """A database URL for psycopg, and the name of a workspace."""
 
     database: str
     workspace: str
 
     @property
     def shown(self) -> str:
-        """The same without the password."""
+        """The address without the password."""
         parts = urlsplit(self.database)
         user, at, host = parts.netloc.rpartition("@")
         netloc = f"{user.partition(':')[0]}{at}{host}"
@@ -30,25 +30,27 @@ class Address:
 
 
 def address_of(url: str, workspace: str = "") -> Address:
-    """The address that a URL names; `workspace` is for one that names none."""
+    """The address in a URL; `workspace` is the default for a URL without a workspace."""
     if not url.startswith(_SCHEMES):
         start = f"{url.partition('://')[0][:20]}://..." if "://" in url else f"{url.partition(':')[0][:20]}..."
         raise InvalidOption("store", start, "must be a URL as postgresql://user@host/database?workspace=name")
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018  it is checked when it is asked for
+        parts.port  # noqa: B018  reading the port validates it
     except ValueError as error:
         raise InvalidOption("store", "postgresql://...", f"is no URL: {error}") from None
     parameters = _parameters(parts.query)
     name = dict(parameters).get("workspace", workspace or "default")
-    if not name.strip() or len(name) > _MOST_NAME_CHARS or not name.isprintable():
-        raise InvalidOption("workspace", name, f"must be a name of 1 to {_MOST_NAME_CHARS} printable characters")
+    if not name.strip() or len(name) > _MAX_WORKSPACE_NAME_CHARS or not name.isprintable():
+        raise InvalidOption(
+            "workspace", name, f"must be a name of 1 to {_MAX_WORKSPACE_NAME_CHARS} printable characters"
+        )
     rest = _query([(key, value) for key, value in parameters if key != "workspace"])
     return Address(urlunsplit(parts._replace(query=rest)), name)
 
 
 def _parameters(query: str) -> list[tuple[str, str]]:
-    """The parameters of a URL, as PostgreSQL reads them: a plus is a plus."""
+    """The parameters of a URL, parsed like PostgreSQL does: a plus sign stays a plus sign."""
     parts = [part.partition("=") for part in query.split("&") if part]
     return [(unquote(name), unquote(value)) for name, _, value in parts]
 

@@ -1,8 +1,8 @@
-"""The schema in a database, how it comes to our version, and what an administrator does: set up, let in, look.
+"""The database schema, migrations, and administration: set up the database, grant roles, inspect.
 
-Roles: `satchel_owner` owns everything and logs in nowhere; `satchel_writer` sees one workspace whole; `satchel_reader`
-sees of one workspace what the names under which it reads let it see. Policies are forced, so that the owner is bound
-too. Whoever logs in takes on one of the two for each transaction.
+Roles: `satchel_owner` owns everything and cannot log in; `satchel_writer` sees a whole workspace; `satchel_reader` sees
+the rows of a workspace with access for the reader's names. Row-level security is forced, hence also binds the owner. A
+login takes on the writer's or the reader's role for each transaction.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TABLES: Final = (
     *("fact", "access", "file", "content", "block", "piece", "page", "vector", "mention", "activity"),
     *("node", "bond", "deed", "permit", "member", "chunk", "posting", "dead", "dense"),
 )
-"""Every table that holds what is in workspaces."""
+"""Every table with rows of workspaces."""
 
 DIMENSIONS: Final = (256, 384, 512, 768, 1024, 1536, 3072)
-"""Vectors of so many numbers are found through an index; others are scanned."""
+"""Vectors with these numbers of dimensions have an index; all others are scanned."""
 
 _ROLES: Final = ("satchel_owner", "satchel_writer", "satchel_reader")
 _EMPTY_SCHEMA: Final = "0_schema.sql"
@@ -37,20 +37,22 @@ _REPEATABLE: Final = tuple(name.endswith("_concurrently.sql") for name in _MIGRA
 
 VERSION: Final = len(_MIGRATIONS)
 
-_LOCK: Final = 0x5A7C4E10
+# Arbitrary, but never to be changed: old and new versions must take the same advisory lock.
+_MIGRATION_LOCK_KEY: Final = 0x5A7C4E10
+# While a migration waits for a table lock, all later statements queue behind it; after this time it gives up.
 _LOCK_TIMEOUT_MS: Final = 5_000
-_LOOK_AGAIN_S: Final = 0.1
-_CONNECT_S: Final = 10
-_LOOK_S: Final = 5
-_LEAST_PGVECTOR: Final = (0, 8)
-"""Older ones cannot filter while they search."""
+_LOCK_POLL_S: Final = 0.1  # polling faster loads the server, polling more slowly delays the start after a migration
+_CONNECT_TIMEOUT_S: Final = 10  # long enough for a slow network; a wrong address must not seem to hang
+_INSPECTION_CONNECT_TIMEOUT_S: Final = 5  # the server may be down, and the report must not wait long
+_MIN_PGVECTOR_VERSION: Final = (0, 8)
+"""Older versions cannot filter during an index scan."""
 
 
 # -- the schema
 
 
 def version_of(connection: Connection) -> int:
-    """The version of the database; 0 where nothing of ours is there."""
+    """The schema version of the database; 0 without a Satchel schema."""
     try:
         if value(connection, "SELECT to_regclass('satchel.schema_version')") is None:
             return 0
@@ -64,10 +66,10 @@ def version_of(connection: Connection) -> int:
 
 
 def migrate(connection: Connection, where: str) -> int:
-    """Bring the schema to our version, each step whole or not at all; the version that it was before."""
-    # Whoever migrates now is waited for without a statement that stays open: an index could not be made beside it.
-    while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_LOCK,)):
-        time.sleep(_LOOK_AGAIN_S)
+    """Migrate the schema to the current version, each step atomically; return the version before."""
+    # Polling, as a waiting statement would stay open, and CREATE INDEX CONCURRENTLY waits for open statements.
+    while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_MIGRATION_LOCK_KEY,)):
+        time.sleep(_LOCK_POLL_S)
     try:
         before = version = version_of(connection)
         if version > VERSION:
@@ -81,7 +83,7 @@ def migrate(connection: Connection, where: str) -> int:
         except errors.InsufficientPrivilege as error:
             raise _not_prepared(connection, where, error) from error
         for name in invalid_indexes(connection):
-            # Somebody was stopped while it was made; it is made again from where the steps are repeatable.
+            # An interrupted CREATE INDEX CONCURRENTLY left it invalid: the repeatable steps are run again.
             connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS satchel.{}").format(sql.Identifier(name)))
             version = min(version, _REPEATABLE.index(True))
         for step in range(version, VERSION):
@@ -91,11 +93,11 @@ def migrate(connection: Connection, where: str) -> int:
         if not connection.broken:
             for setting in ("ROLE", "lock_timeout", "search_path"):
                 connection.execute(f"RESET {setting}".encode())
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATION_LOCK_KEY,))
 
 
 def _migrate_from(connection: Connection, version: int) -> None:
-    """Take the schema from one version to the next."""
+    """Migrate the schema from a version to the next."""
     is_repeatable, script = _REPEATABLE[version], _script(_MIGRATIONS[version])
     # What is made beside others waits for them, and they do not wait for it. In a transaction whoever is at work goes
     # first; we do not make others queue behind us.
@@ -112,7 +114,7 @@ def _script(name: str) -> str:
 
 
 def invalid_indexes(connection: Connection) -> list[str]:
-    """Indexes that somebody was stopped at making."""
+    """Names of indexes left invalid by an interrupted build."""
     rows = connection.execute(
         "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
         " WHERE NOT indisvalid AND relnamespace = to_regnamespace('satchel')"
@@ -129,13 +131,13 @@ def _not_prepared(connection: Connection, where: str, error: Exception) -> Store
 
 
 def _prepare(connection: Connection, where: str) -> None:
-    """The extension, the roles and the empty schema: what an administrator has to do."""
+    """Create the extension, the roles and the empty schema; requires an administrator."""
     try:
         with connection.transaction():
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             for role in _ROLES:
                 if not value(connection, "SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)):
-                    # Roles belong to all databases of a server; another may be set up at this very moment.
+                    # Roles belong to all databases of a server; another database may be set up at the same moment.
                     with suppress(errors.DuplicateObject, errors.UniqueViolation), connection.transaction():
                         connection.execute(f"CREATE ROLE {role} NOLOGIN NOSUPERUSER NOBYPASSRLS".encode())
                 connection.execute(f"GRANT {role} TO CURRENT_USER".encode())
@@ -145,7 +147,7 @@ def _prepare(connection: Connection, where: str) -> None:
 
 
 def checked_extension(connection: Connection, where: str) -> str:
-    """The schema in which pgvector's types are; raises if it is too old to filter while it searches."""
+    """The schema with pgvector's types; raises if pgvector is missing or too old for filtered index scans."""
     row = connection.execute(
         "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace"
         " WHERE extname = 'vector'"
@@ -159,22 +161,22 @@ def checked_extension(connection: Connection, where: str) -> str:
 
 
 def _is_too_old(pgvector: str) -> bool:
-    return tuple(int(part) for part in pgvector.split(".")[:2]) < _LEAST_PGVECTOR
+    return tuple(int(part) for part in pgvector.split(".")[:2]) < _MIN_PGVECTOR_VERSION
 
 
 # -- an administrator's work
 
 
 class SetUp(NamedTuple):
-    """What was done: the version before and now, and who was let in."""
+    """The result of a setup: the version before and now, and the logins with new roles."""
 
     before: int
     now: int
     logins: tuple[str, ...]
 
 
-class Held(NamedTuple):
-    """A workspace in the database, in figures."""
+class WorkspaceFigures(NamedTuple):
+    """Counts of files and pieces in a workspace of the database."""
 
     name: str
     generation: int
@@ -183,7 +185,7 @@ class Held(NamedTuple):
 
 
 class SeenDatabase(NamedTuple):
-    """What is to be seen of a database."""
+    """The state of a database as visible to a login."""
 
     server: str
     user: str
@@ -197,12 +199,12 @@ class SeenDatabase(NamedTuple):
 
     @property
     def pgvector_too_old(self) -> bool:
-        """Whether it cannot filter while it searches."""
+        """True if pgvector cannot filter during an index scan."""
         return _is_too_old(self.pgvector)
 
 
 def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool = False) -> SetUp:
-    """Bring the database to our version, and let logins take on our roles."""
+    """Migrate the database to the current version, and grant Satchel's roles to logins."""
     with map_postgres_errors(address.shown), _connected(address) as connection:
         before = migrate(connection, address.shown)
         for login in logins:
@@ -211,13 +213,13 @@ def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool
 
 
 def let_in(connection: Connection, login: str, *, reading_only: bool = False) -> None:
-    """Let somebody who logs in take on our roles; no more than that."""
+    """Grant Satchel's roles to a login, and nothing else."""
     roles = "satchel_reader" if reading_only else "satchel_reader, satchel_writer"
     connection.execute(sql.SQL(f"GRANT {roles} TO {{}}").format(sql.Identifier(login)))
 
 
-def workspaces(address: Address) -> list[Held]:
-    """Every workspace in the database, seen by its writer, one after the other."""
+def workspaces(address: Address) -> list[WorkspaceFigures]:
+    """Every workspace in the database with counts, read with the writer's role."""
     figures = []
     with map_postgres_errors(address.shown), _connected(address) as connection:
         with connection.transaction():
@@ -233,13 +235,13 @@ def workspaces(address: Address) -> list[Held]:
                     value(connection, f"SELECT count(*) FROM satchel.{table} WHERE workspace = %s", (number,))
                     for table in ("file", "piece")
                 )
-            figures.append(Held(name, generation, files, pieces))
+            figures.append(WorkspaceFigures(name, generation, files, pieces))
     return figures
 
 
 def look_at(address: Address) -> SeenDatabase:
-    """What is to be seen of the database at an address, by whoever it names."""
-    with map_postgres_errors(address.shown), _connected(address, wait_s=_LOOK_S) as connection:
+    """The state of the database at an address, as visible to the login of the address."""
+    with map_postgres_errors(address.shown), _connected(address, wait_s=_INSPECTION_CONNECT_TIMEOUT_S) as connection:
         connection.execute("SET default_transaction_read_only = on")
         connection.execute("SET statement_timeout = '5s'")
         version = None
@@ -269,5 +271,5 @@ def _has(connection: Connection, workspace: str) -> bool:
     return False
 
 
-def _connected(address: Address, *, wait_s: int = _CONNECT_S) -> Connection:
+def _connected(address: Address, *, wait_s: int = _CONNECT_TIMEOUT_S) -> Connection:
     return psycopg.connect(address.database, autocommit=True, connect_timeout=wait_s)

@@ -1,8 +1,8 @@
-"""Connections to one workspace's database: a pool, and for each transaction whom it is made for.
+"""Connections to the database of a workspace: a pool, and the identity of each transaction.
 
-A transaction takes on a role and names before anything is read in it, and both end with it: nothing is left for whoever
-gets the connection next. A connection that turns out to be dead when a transaction begins is replaced, as nothing was
-lost; one that dies later is an error.
+A transaction takes on a role and readers' names before the first read, and both end with the transaction: the next user
+of the connection inherits nothing. A connection found dead at the start of a transaction is replaced, as nothing is
+lost; a connection lost later is an error.
 """
 
 from __future__ import annotations
@@ -27,30 +27,34 @@ from satchel.storage.postgres.database import Connection, PostgresDatabase, map_
 if TYPE_CHECKING:
     from satchel.storage.postgres.address import Address
 
+# Far above any search; a longer statement is stuck, and would hold a pooled connection.
 _READ_TIMEOUT_MS: Final = 30_000
+# Statements of large commits take long; a stuck statement must still end and free the writers' lock.
 _WRITE_TIMEOUT_MS: Final = 600_000
-_IDLE_TIMEOUT_MS: Final = 600_000
-_CONNECT_S: Final = 10
-_POOL_S: Final = 5.0
+_IDLE_TIMEOUT_MS: Final = 600_000  # a hanging process must not hold locks and old row versions for ever
+_CONNECT_TIMEOUT_S: Final = 10  # long enough for a slow network; a wrong address must not seem to hang
+_POOL_TIMEOUT_S: Final = 5.0  # then all connections are busy or the server is down: an error is better than a hang
+# An hour leaves room for large commits; a forgotten transaction keeps PostgreSQL from removing old rows.
 _TRANSACTION_TIMEOUT_MS: Final = 3_600_000
-_OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None}
+_OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_S, "prepare_threshold": None}
 _KEPT_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-_MOST_CONNECTIONS: Final = 16
-_BEGIN_AGAIN: Final = 3
-_WAIT_S: Final = 0.2
-_WITH_TRANSACTION_TIMEOUT: Final = 170000
+_MAX_CONNECTIONS: Final = 16  # per process and workspace; PostgreSQL accepts 100 in all by default
+# After a restart of the server several pooled connections are dead; more tries hide an outage.
+_MAX_BEGIN_ATTEMPTS: Final = 3
+_RETRY_DELAY_S: Final = 0.2  # times the attempt: the server may be restarting
+_TRANSACTION_TIMEOUT_SERVER_VERSION: Final = 170000  # PostgreSQL 17, the first with `transaction_timeout`
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
 
 
-# What becomes of connections is said by our errors.
+# Our errors report lost connections; psycopg's log messages would repeat them.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class Identity(NamedTuple):
-    """As whom a transaction reads: a writer, an owner, or somebody who goes by these names."""
+    """The identity of a transaction: the writer, the owner, or a reader with names."""
 
     role: str
     readers: frozenset[str] = frozenset()
@@ -61,12 +65,12 @@ WRITER: Final = Identity("satchel_writer")
 
 
 def reading_as(readers: frozenset[str] | None) -> Identity:
-    """One who reads under these names; None is the owner of a workspace of one's own."""
+    """The identity of a reader with these names; None means the owner of a single-user workspace."""
     return Identity("satchel_reader", readers or frozenset(), readers is None)
 
 
 class Entered(NamedTuple):
-    """What the database says on entering: the generation, the default access, and which access lists let in."""
+    """The database's answer to `enter`: the generation, the default access, and the readable access lists."""
 
     generation: int
     default_access: str
@@ -74,7 +78,7 @@ class Entered(NamedTuple):
 
     @classmethod
     def read(cls, cursor: psycopg.Cursor[Any]) -> Entered:
-        """The answer to `enter`."""
+        """Parse the answer to `enter`."""
         row = cursor.fetchone()
         assert row is not None
         return cls(row[0], row[1], tuple(row[2]))
@@ -91,7 +95,7 @@ def enter(connection: Connection, identity: Identity, workspace: int) -> psycopg
 
 @dataclass(slots=True)
 class Visit:
-    """A transaction, and as whom it is now."""
+    """A transaction and its current identity."""
 
     database: PostgresDatabase
     is_writing: bool
@@ -102,25 +106,25 @@ class Visit:
     depth: int = 0
 
     def enter(self, identity: Identity) -> None:
-        """Be somebody from now on."""
+        """Take on an identity for the next statements."""
         if identity != self.identity:
-            self.database.flush()  # what was held back is sent as whoever said it
-            self.identity = None  # until the server has answered, nobody knows
+            self.database.flush()  # buffered inserts belong to the old identity
+            self.identity = None  # unknown until the server has answered
             self.entered = Entered.read(enter(self.database.connection, identity, self.database.workspace))
             self.identity = identity
 
 
 class _OfThread(threading.local):
-    """The transaction that a thread is in, and the connection that it keeps."""
+    """The open transaction and the reserved connection of a thread."""
 
     visit: Visit | None = None
     connection: Connection | None = None
 
 
 class Connections:
-    """The pool, and which transaction each thread is in."""
+    """The connection pool, and the open transaction of each thread."""
 
-    def __init__(self, address: Address, *, most: int = _MOST_CONNECTIONS) -> None:
+    def __init__(self, address: Address, *, most: int = _MAX_CONNECTIONS) -> None:
         self.address = address
         self.shown = address.shown
         self._mine = _OfThread()
@@ -132,7 +136,7 @@ class Connections:
             if version < VERSION:
                 migrate(first, self.shown)
             elif invalid_indexes(first):
-                with suppress(StoreUnavailable):  # an administrator will
+                with suppress(StoreUnavailable):  # an administrator will migrate
                     migrate(first, self.shown)
             extension = checked_extension(first, self.shown)
             self.workspace = _number_of(first, address.workspace)
@@ -143,21 +147,21 @@ class Connections:
             configure=partial(configure, extension=extension),
             min_size=1,
             max_size=most,
-            timeout=_POOL_S,
-            reconnect_timeout=_POOL_S,
+            timeout=_POOL_TIMEOUT_S,
+            reconnect_timeout=_POOL_TIMEOUT_S,
             open=True,
             name=f"satchel {address.workspace}",
         )
 
     @property
     def visit(self) -> Visit | None:
-        """The transaction that this thread is in."""
+        """The open transaction of the calling thread, or None."""
         visit = self._mine.visit
         return None if visit is None or visit.is_over else visit
 
     @contextmanager
     def checked_out(self) -> Iterator[Connection]:
-        """A connection of one's own: this thread's, if it has one."""
+        """The thread's reserved connection, or a connection from the pool for the duration of the context."""
         if self._mine.connection is not None:
             yield self._mine.connection
             return
@@ -174,19 +178,19 @@ class Connections:
         try:
             return self._pool.getconn()
         except PoolTimeout:
-            # Why there is none is what the server says to somebody who comes new.
+            # A new connection attempt gets the server's reason, which the pool does not report.
             psycopg.connect(self.address.database, connect_timeout=2).close()
             raise
 
     @contextmanager
-    def kept(self) -> Iterator[Connection]:
-        """One connection, which is alive, for whatever this thread does meanwhile."""
-        for attempt in range(_BEGIN_AGAIN):
+    def reserved(self) -> Iterator[Connection]:
+        """A live connection, reserved for the calling thread for the duration of the context."""
+        for attempt in range(_MAX_BEGIN_ATTEMPTS):
             with self.checked_out() as connection:
                 try:
                     connection.execute("SELECT 1")
                 except psycopg.OperationalError:
-                    if attempt == _BEGIN_AGAIN - 1:
+                    if attempt == _MAX_BEGIN_ATTEMPTS - 1:
                         raise
                     self._pool.check()
                     continue
@@ -199,7 +203,7 @@ class Connections:
 
     @contextmanager
     def transaction(self, identity: Identity | None, *, writing: bool = False) -> Iterator[Visit]:
-        """A transaction as somebody; within another of this thread, a part of it."""
+        """A transaction with an identity; inside another transaction of the thread, a part of the outer transaction."""
         outer = self.visit
         if outer is not None:
             before = outer.identity
@@ -211,7 +215,7 @@ class Connections:
                     yield outer
                 finally:
                     outer.depth -= 1
-                    # Directly within a snapshot everybody says who they are; all others go on as who they were.
+                    # Directly within a snapshot each caller enters anew; elsewhere the outer identity is restored.
                     if (outer.depth or not outer.is_snapshot) and before is not None and not _is_over(outer):
                         outer.enter(before)
             return
@@ -220,12 +224,12 @@ class Connections:
             try:
                 yield visit
             finally:
-                visit.is_over = True  # though another thread may be the one to end it
+                visit.is_over = True  # although another thread may end it
                 self._mine.visit = None
 
     @contextmanager
     def _begun(self, identity: Identity | None, writing: bool) -> Iterator[Visit]:
-        for attempt in range(_BEGIN_AGAIN):
+        for attempt in range(_MAX_BEGIN_ATTEMPTS):
             with self.checked_out() as connection:
                 database = PostgresDatabase(connection, self.workspace)
                 visit = Visit(database, is_writing=writing, is_snapshot=identity is None)
@@ -238,10 +242,10 @@ class Connections:
                         if identity is not None:
                             visit.enter(identity)
                 except psycopg.OperationalError:
-                    # Nothing was done yet: another connection will do.
-                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._mine.connection is not None:
+                    # Nothing was done yet: try another connection.
+                    if not connection.broken or attempt == _MAX_BEGIN_ATTEMPTS - 1 or self._mine.connection is not None:
                         raise
-                    time.sleep(_WAIT_S * attempt)
+                    time.sleep(_RETRY_DELAY_S * attempt)
                     self._pool.check()
                     continue
                 try:
@@ -256,13 +260,13 @@ class Connections:
                 return
 
     def close(self) -> None:
-        """Let go of every connection; those of another process are not ours to close."""
+        """Close all connections; a forked process leaves the connections of its parent open."""
         if os.getpid() == self._pid:
             self._pool.close()
 
 
 def configure(connection: Connection, extension: str) -> None:
-    """What holds for every transaction of a connection, whomever it is made for."""
+    """Apply the settings for all transactions of a connection, independent of the identity."""
     settings = {
         "search_path": f'satchel, "{extension}", pg_temp',
         "idle_in_transaction_session_timeout": str(_IDLE_TIMEOUT_MS),
@@ -270,17 +274,17 @@ def configure(connection: Connection, extension: str) -> None:
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
     }
-    # Whoever says in the URL how long a statement may take has the last word.
+    # A statement_timeout in the URL takes precedence.
     if value(connection, "SELECT current_setting('statement_timeout')") == "0":
         settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
-    if connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+    if connection.info.server_version >= _TRANSACTION_TIMEOUT_SERVER_VERSION:
         settings["transaction_timeout"] = str(_TRANSACTION_TIMEOUT_MS)
     for setting in settings.items():
         connection.execute("SELECT set_config(%s, %s, false)", setting)
 
 
 def _may_write(connection: Connection) -> bool:
-    """Whether this login may take on the writer's role."""
+    """True if this login may take on the writer's role."""
     try:
         with connection.transaction(force_rollback=True):
             connection.execute("SET LOCAL ROLE satchel_writer")
@@ -290,7 +294,7 @@ def _may_write(connection: Connection) -> bool:
 
 
 def _is_over(visit: Visit) -> bool:
-    """Whether the transaction can take no more statements."""
+    """True if the transaction accepts no more statements."""
     info = visit.database.connection.info
     if info.pipeline_status == psycopg.pq.PipelineStatus.ABORTED:
         return True
@@ -298,12 +302,12 @@ def _is_over(visit: Visit) -> bool:
 
 
 def _number_of(connection: Connection, name: str) -> int:
-    """The number of the workspace of that name, which is made if it is not there."""
+    """The number of the workspace with the given name; creates a missing workspace."""
     known = "SELECT satchel.workspace_number(%s)"
     number = value(connection, known, (name,))
     if number is None:
         try:
-            with suppress(psycopg.errors.UniqueViolation), connection.transaction():  # another may be faster
+            with suppress(psycopg.errors.UniqueViolation), connection.transaction():  # another process may be faster
                 connection.execute("SET LOCAL ROLE satchel_writer")
                 connection.execute(
                     "INSERT INTO satchel.workspace (name) SELECT %s WHERE satchel.workspace_number(%s) IS NULL",

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that runs the statements which both stores share, and its complaints as our errors."""
+"""A PostgreSQL connection for the SQL shared by both stores, and the mapping of server errors to Satchel's errors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from satchel.storage.sql.rows import Database, batches
 Connection: TypeAlias = psycopg.Connection[Any]
 
 _UNWRITABLE: Final = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction, errors.DiskFull, errors.OutOfMemory)
-_MOST_VALUES: Final = 20_000
-"""So many values go into one statement; PostgreSQL takes three times as many."""
-_MOST_HELD_VALUES: Final = 50_000
+_MAX_STATEMENT_VALUES: Final = 20_000
+"""Bound values in a statement; PostgreSQL's protocol allows three times as many (65,535)."""
+# Bounds memory; a larger buffer saves few round trips, as each statement has a limit too.
+_MAX_BUFFERED_VALUES: Final = 50_000
 
 
 @contextmanager
 def map_postgres_errors(where: str) -> Iterator[None]:
-    """Run statements; the server's errors are raised as ours."""
+    """Run statements, and raise the server's errors as Satchel's errors."""
     try:
         yield
     except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
@@ -44,7 +45,7 @@ def map_postgres_errors(where: str) -> Iterator[None]:
         raise InvalidInput("value", "…", f"cannot be kept in PostgreSQL ({first_line(error)})") from error
     except psycopg.Error as error:
         if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-            # It did not come as far as the server: the message may quote the URL.
+            # The error is from the client, before any connection: the message may quote the URL with its password.
             raise InvalidOption("store", "postgresql://...", "is no URL that PostgreSQL can connect to") from None
         raise StoreUnavailable(where, f"{type(error).__name__}: {first_line(error)}") from error
 
@@ -55,13 +56,13 @@ def first_line(error: BaseException) -> str:
 
 
 def value(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
-    """The first value of the first row that a statement gives, or None."""
+    """The first value of the first row of a statement's result, or None."""
     row = connection.execute(statement.encode(), values).fetchone()
     return None if row is None else row[0]
 
 
 class PostgresRows(psycopg.Cursor[Any]):
-    """The rows that a statement gives."""
+    """The result rows of a statement."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -69,7 +70,7 @@ class PostgresRows(psycopg.Cursor[Any]):
 
     @property
     def get(self) -> Any:
-        """The one value of the one row, or None."""
+        """The first value of the first row, or None."""
         row = self.fetchone()
         return None if row is None else row[0]
 
@@ -78,8 +79,8 @@ class PostgresRows(psycopg.Cursor[Any]):
 class PostgresDatabase(Database):
     """Runs statements in the connection's transaction.
 
-    Rows that are only put are held back until something else is said, and then sent many at once: a round trip for each
-    would take longer than everything else.
+    Inserts are buffered until the next other statement and then sent in batches: a round trip for each row would take
+    longer than everything else.
     """
 
     connection: Connection
@@ -90,7 +91,7 @@ class PostgresDatabase(Database):
     _held_values: int = 0
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> PostgresRows:
-        """Run one statement."""
+        """Run a statement."""
         rows = PostgresRows(self.connection)
         if _can_wait(statement):
             self._hold(statement, values)
@@ -101,7 +102,7 @@ class PostgresDatabase(Database):
         return rows
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
-        """Run it once for each row of values, all of them in one exchange."""
+        """Run a statement for each row of values, all in a single exchange."""
         if _can_wait(statement):
             for row in rows:
                 self._hold(statement, row)
@@ -111,39 +112,39 @@ class PostgresDatabase(Database):
                 cursor.executemany(with_psycopg_marks(statement).encode(), values)
 
     def changes(self) -> int:
-        """How many rows the last statement changed."""
+        """The number of rows changed by the last statement."""
         self.flush()
         return 0 if self._last is None else self._last.rowcount
 
     def _hold(self, statement: str, values: Sequence[Any]) -> None:
         self._held.setdefault(statement, []).append([storable(value) for value in values])
         self._held_values += len(values)
-        if self._held_values > _MOST_HELD_VALUES:
+        if self._held_values > _MAX_BUFFERED_VALUES:
             self.flush()
 
     def flush(self) -> None:
-        """Send what was held back."""
+        """Send the buffered inserts."""
         waiting, self._held, self._held_values = self._held, {}, 0
         for statement, rows in waiting.items():
             head, _, rest = with_psycopg_marks(statement).partition(" VALUES ")
             marks, ending, tail = rest.partition(")")
-            for batch in batches(rows, max(1, _MOST_VALUES // max(1, len(rows[0])))):
+            for batch in batches(rows, max(1, _MAX_STATEMENT_VALUES // max(1, len(rows[0])))):
                 many = f"{head} VALUES {','.join([marks + ending] * len(batch))}{tail}"
                 self.connection.execute(many.encode(), [value for row in batch for value in row], prepare=False)
 
 
 def with_psycopg_marks(statement: str) -> str:
-    """A statement with psycopg's marks for values; no statement of ours has either sign for anything else."""
+    """The statement with psycopg's placeholders; neither `?` nor `%s` has any other use in Satchel's SQL."""
     return statement.replace("?", "%s")
 
 
 def _can_wait(statement: str) -> bool:
-    """True if a statement only puts a row, and nothing comes back."""
+    """True if a statement only inserts a row and returns nothing."""
     return statement.startswith("INSERT INTO ") and "RETURNING" not in statement and "DO UPDATE" not in statement
 
 
 def storable(value: Any) -> Any:
-    """A value as PostgreSQL can hold it: its texts have no place for NUL, nor for what is not UTF-8."""
+    """A value valid in PostgreSQL: NUL and characters outside UTF-8 in texts are replaced."""
     if not isinstance(value, str):
         return value
     text = value.replace("\0", "\ufffd")

@@ -1,8 +1,8 @@
-"""What searches read, in tables: the words of files as inverted lists, the pieces as columns, the vectors.
+"""The search data in tables: inverted lists of the words of files, pieces as columns, and vectors.
 
-Every row belongs to one access list, so that the database itself can keep it from whom that list keeps out. A segment
-is what one commit brought, or what several small ones were laid together into; a file that is dropped, or that others
-may read now, is dead in its segment. The commit that brings a file lays it out: whoever sees the one sees the other.
+Every row belongs to an access list, hence row-level security can hide the row. A segment holds the files of a commit,
+or of several merged small segments; a deleted file, or a file with changed access, is marked dead in the old segment. A
+file's search data is written in the file's own commit: both become visible together.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ COLUMNS: Final = (
     ("piece_files", "<u4", True),
     *((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS)),
 )
-"""The columns of a chunk: name, type of the numbers, and whether there is one for each piece or for each file."""
-_HEAD: Final = 8
-_MOST_NUMBERS_TAKEN: Final = 512
-_MANY_FILES: Final = 2_000
-_INDEXED_AT_ONCE: Final = 2_000
-_INSERTED_AT_ONCE: Final = 4_000
+"""The columns of a chunk: name, number type, and True for a number per piece, False for a number per file."""
+_HEADER_BYTES: Final = 8  # two 32-bit counts: files and pieces
+_MAX_RESERVED_NUMBERS: Final = 512  # saves round trips; numbers left over at the end of a commit are lost
+_ANALYZE_FROM_FILES: Final = 2_000  # smaller commits change the planner's statistics little, and ANALYZE takes time
+_INDEX_BATCH_VECTORS: Final = 2_000  # per commit: other writers wait for one batch at most
+_INSERT_BATCH_ROWS: Final = 4_000  # larger batches save round trips, and need more memory on both sides
 _CHUNK_ROWS: Final = (
     "INSERT INTO chunk (workspace, segment, access, files, pieces, columns)"
     " SELECT %s, * FROM unnest(%s::int8[], %s::int4[], %s::int4[], %s::int4[], %s::bytea[])"
@@ -53,11 +53,11 @@ _DENSE_ROWS: Final = (
     " FROM unnest(%s::int8[], %s::int8[], %s::int4[], %s::int4[], %s::text[]) AS t (p, f, a, i, v)"
 )
 NEAREST: Final = "nearest"
-"""The fact that says that all vectors of a workspace are in the index of near ones: of how many numbers they are."""
+"""The name of the fact set once all vectors of a workspace are in the vector index; the value is their dimensions."""
 
 
 def signed(term: int) -> int:
-    """A term's hash as the database holds it."""
+    """A term's hash as a signed 64-bit integer, as PostgreSQL stores the hash."""
     return term - 2**64 if term >= 2**63 else term
 
 
@@ -65,16 +65,16 @@ def signed(term: int) -> int:
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The columns of one chunk in one value."""
+    """The columns of a chunk as a single binary value."""
     head = np.array([len(arrays["files"]), len(arrays["piece_ids"])], "<u4").tobytes()
     return head + b"".join(arrays[name].astype(kind).tobytes() for name, kind, _ in COLUMNS)
 
 
 def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
-    """What was packed."""
+    """The columns of a chunk from a value of `packed`."""
     files, pieces = (int(count) for count in np.frombuffer(data, "<u4", 2))
     arrays: dict[str, NDArray[Any]] = {}
-    at = _HEAD
+    at = _HEADER_BYTES
     for name, kind, of_pieces in COLUMNS:
         count = pieces if of_pieces else files
         arrays[name] = np.frombuffer(data, kind, count, at)
@@ -82,11 +82,11 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-# -- laying out
+# -- writing segments
 
 
 def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> None:
-    """Lay out every file that stands in no segment, and complete the vectors that came later than their pieces."""
+    """Write search data for every file without a segment, and fill in vectors added after their pieces."""
     fresh: list[Any] = db.execute(
         "SELECT id, access FROM file WHERE workspace = ? AND segment = 0 ORDER BY access, id", (db.workspace,)
     ).fetchall()
@@ -116,7 +116,7 @@ def _complete_vectors(db: PostgresDatabase) -> None:
 def _lay_out(
     db: PostgresDatabase, files: Sequence[tuple[int, int]], dimensions: int
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
-    """A new segment of these files, which are ordered by their access lists; its arrays, and each file's list."""
+    """Write a new segment of these files, ordered by access list; return the arrays and each file's list."""
     segment = int(db.execute("SELECT nextval('satchel.segment_number')").get)
     arrays = lay_out(db, [file for file, _ in files], dimensions)
     access_of = dict(files)
@@ -132,7 +132,7 @@ def _lay_out(
 
 
 def _put_vectors(db: PostgresDatabase, arrays: Mapping[str, NDArray[Any]], lists: NDArray[np.int64]) -> None:
-    """The pieces' vectors beside the lists that let them be seen."""
+    """Store the pieces' vectors with their access lists."""
     files = arrays["files"].tolist()
     db.connection.execute("DELETE FROM dense WHERE workspace = %s AND file = ANY(%s)", (db.workspace, files))
     indexed = int(db.fact(NEAREST) or 0)
@@ -145,20 +145,20 @@ def _put_vectors(db: PostgresDatabase, arrays: Mapping[str, NDArray[Any]], lists
 
 
 def _written(vector: NDArray[np.int8]) -> str | None:
-    """A vector as pgvector reads it; one that says nothing is none."""
+    """A vector in pgvector's text format; None for a zero vector."""
     return str(vector.tolist()) if vector.any() else None
 
 
 def _insert(db: PostgresDatabase, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-    """Insert many rows, some thousand in each statement: COPY is not for tables whose rows are guarded."""
+    """Insert many rows, some thousand in each statement: COPY does not support row-level security."""
     waiting = iter(rows)
-    while batch := list(islice(waiting, _INSERTED_AT_ONCE)):
+    while batch := list(islice(waiting, _INSERT_BATCH_ROWS)):
         columns = [list(column) for column in zip(*batch, strict=True)]
         db.connection.execute(statement.encode(), (db.workspace, *columns))
 
 
 class _Chunk(NamedTuple):
-    """A run of files that one access list belongs to, and their pieces."""
+    """A run of files with the same access list, and their pieces."""
 
     access: int
     first_file: int
@@ -167,7 +167,7 @@ class _Chunk(NamedTuple):
     last_piece: int
 
     def row(self, arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, int, bytes]:
-        """The access list, how many files and pieces there are, and their columns."""
+        """The access list, the numbers of files and pieces, and their packed columns."""
         files, pieces = slice(self.first_file, self.last_file), slice(self.first_piece, self.last_piece)
         columns = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces in COLUMNS}
         columns["piece_files"] = columns["piece_files"] - np.uint32(self.first_file)
@@ -206,11 +206,11 @@ def _postings(
             yield access, number, signed_hashes[terms[first]], local[first:last].tobytes(), counts[first:last].tobytes()
 
 
-# -- laying together
+# -- merging segments
 
 
 def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
-    """Lay small segments, or such that are mostly dead, together; whether there was anything to do."""
+    """Merge small or mostly dead segments; True if there was anything to merge."""
     rows: list[Any] = db.execute(
         "SELECT segment, sum(pieces), sum(files) FROM chunk WHERE workspace = ? GROUP BY segment", (db.workspace,)
     ).fetchall()
@@ -230,25 +230,25 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
     return True
 
 
-# -- near ones
+# -- the vector index
 
 
 def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool:
-    """Whether a workspace has become so large that its vectors should be found through an index."""
+    """True if the workspace is large enough for the vector index, and the vectors are not yet in the index."""
     is_indexed = bool(int(db.fact(NEAREST) or 0))
     return not is_indexed and dimensions in DIMENSIONS and piece_count(db) >= from_pieces
 
 
 def piece_count(db: PostgresDatabase) -> int:
-    """The number of pieces that are laid out for search."""
+    """The number of pieces in the search data."""
     return int(db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk WHERE workspace = ?", (db.workspace,)).get)
 
 
 def index_some(db: PostgresDatabase, dimensions: int) -> int:
-    """Take some more vectors into the index; how many."""
+    """Add a batch of vectors to the vector index; return the number."""
     db.execute(
         f"UPDATE dense SET indexed = {dimensions} WHERE workspace = ? AND piece IN (SELECT piece FROM dense"
-        f" WHERE workspace = ? AND indexed = 0 AND vector IS NOT NULL ORDER BY piece LIMIT {_INDEXED_AT_ONCE})",
+        f" WHERE workspace = ? AND indexed = 0 AND vector IS NOT NULL ORDER BY piece LIMIT {_INDEX_BATCH_VECTORS})",
         (db.workspace, db.workspace),
     )
     return db.changes()
@@ -258,7 +258,7 @@ def index_some(db: PostgresDatabase, dimensions: int) -> int:
 
 
 class PostgresWriter(RelationalWriter):
-    """One commit in the making."""
+    """An open commit."""
 
     def __init__(self, database: PostgresDatabase, generation: int) -> None:
         super().__init__(database, generation)
@@ -269,13 +269,13 @@ class PostgresWriter(RelationalWriter):
         self._put = 0
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
-        """With a number from a stock, so that nothing is waited for."""
+        """Insert a file with a number reserved in advance, to save a round trip."""
         if not self._stock:
             numbers = self.database.connection.execute(
                 "SELECT nextval('satchel.file_id_seq') FROM generate_series(1, %s)", (self._taken,)
             )
             self._stock = [int(row[0]) for row in numbers.fetchall()][::-1]
-            self._taken = min(2 * self._taken, _MOST_NUMBERS_TAKEN)
+            self._taken = min(2 * self._taken, _MAX_RESERVED_NUMBERS)
         self._put += 1
         number = self._stock.pop()
         self._db.insert("file", f"id, {FILE_COLUMNS}", [(number, *values)])
@@ -286,7 +286,7 @@ class PostgresWriter(RelationalWriter):
         self._db.execute("DELETE FROM dense WHERE workspace = ? AND file = ?", (self._db.workspace, file))
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
-        """Other access lists: what was laid out under the old ones is dead from this commit on."""
+        """Change access lists of files; their search data under the old lists is dead from this commit on."""
         self._bury([file for file, _ in changed])
         super().regrant(changed)
         self._db.executemany(
@@ -303,25 +303,25 @@ class PostgresWriter(RelationalWriter):
         )
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep the vectors of texts, eight bits for each number."""
+        """Store the vectors of texts, with eight bits for each number."""
         super().put_vectors(text_hashes, vectors)
         self._new_vectors = True
 
     def clear(self) -> None:
-        """Remove everything that is in the workspace."""
+        """Remove all data of the workspace."""
         for table in TABLES:
             self._db.execute(f"DELETE FROM {table} WHERE workspace = ?", (self._db.workspace,))
         self.changed = True
 
     def seal(self) -> None:
-        """End the commit: lay out what is new and raise the generation."""
-        if self._put >= _MANY_FILES:
-            # What a large commit has put is in no statistics yet, and would be looked for as if there was little of it.
+        """Finish the commit: write the search data of new files and raise the generation."""
+        if self._put >= _ANALYZE_FROM_FILES:
+            # The planner's statistics do not know the new rows yet, and would lead to plans for small tables.
             self.database.flush()
             self.database.connection.execute("SELECT satchel.look_again()")
         self.settle()
         lay_out_fresh(self.database, int(self._db.fact("dimensions") or 1), self._new_vectors)
         pieces = piece_count(self.database)
-        # Readers may know it, and are told no more than the next power of two.
+        # Readers can see this fact: rounded up to a power of two, it tells little about hidden pieces.
         self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())
         self.set_fact("generation", self._generation)

@@ -1,12 +1,12 @@
-"""Searching in PostgreSQL: the evidence for an answer comes in one exchange, and is weighed here as everywhere.
+"""Search in PostgreSQL: the evidence is fetched in a single exchange, and scored like in every store.
 
-What comes is what the asking user may see, because the database gives no more: the inverted lists of the question's
-words, and how near the pieces are in meaning. Up to some ten thousand visible pieces the nearness of all of them is
-reckoned exactly; beyond that, the nearest are found through the index, and those that the words speak for are asked for
-in a second exchange.
+The database returns only rows with access for the asking user: the inverted lists of the question's words, and the
+similarity of pieces to the question. Up to `EXACT_MOST` visible pieces the similarity of all is computed exactly;
+above, the nearest come from the vector index, and the similarity of pieces with word matches is fetched in a second
+exchange.
 
-What a user may see is put together from chunks as columns, and remembered until the next commit. Chunks never change;
-which of them a user may use is what the database says in the very transaction in which they are used.
+A user's view is assembled from chunks of columns, and cached until the next commit. Chunks never change; the database
+decides in each transaction about the chunks visible to the user.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from satchel.storage.postgres.database import Connection, PostgresDatabase
 
 
-_MOST_BYTES: Final = 256 << 20
-_MOST_VIEWS: Final = 64
-_FETCHED_AT_ONCE: Final = 200
-_PER_PIECE: Final = 48
+_MOST_BYTES: Final = 256 << 20  # for cached chunks, and as much again for cached views; then least recently used go
+_MOST_VIEWS: Final = 64  # readers with the same access share a view; with more kinds of access, views are built again
+_FETCH_BATCH_CHUNKS: Final = 200  # the keys stand in the statement's text, which stays short
+_PER_PIECE: Final = 48  # bytes, estimated, for each piece and each file in a view
 
 ChunkKey = tuple[int, int]
 """A segment and an access list."""
 
 
 class StaleView(Exception):
-    """The view is not of the generation that was found."""
+    """The cached view is of another generation than the database."""
 
 
 @dataclass(eq=False, kw_only=True)
-class Seen:
-    """What may be seen, to ask and to weigh answers with."""
+class VisibleWorkspace:
+    """The visible part of a workspace, for asking and for scoring."""
 
     starts: dict[ChunkKey, tuple[int, int]]
     view: scoring.View
@@ -73,29 +73,29 @@ class Seen:
 
     @property
     def bytes(self) -> int:
-        """About how much room it takes."""
+        """The approximate memory of the view in bytes."""
         return _PER_PIECE * (len(self.view.segment.piece_ids) + len(self.view.segment.files))
 
     def places_of(self, pieces: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where pieces stand in the columns; -1 for what is not there."""
+        """The positions of pieces in the columns; -1 for absent pieces."""
         if not len(self._ids) or not len(pieces):
             return np.full(len(pieces), -1, np.int64)
         at = np.minimum(np.searchsorted(self._ids, pieces), len(self._ids) - 1)
         return np.where(self._ids[at] == pieces, self._places[at], -1)
 
     def pieces_of_files(self, files: Iterable[int]) -> NDArray[np.int64]:
-        """The pieces of these files that may be seen."""
+        """The visible pieces of these files."""
         columns = self.view.segment
         chosen = scoring.among(columns.files, list(files))[columns.piece_files] & self.view.seen
         return np.asarray(columns.piece_ids[chosen])
 
     def located(self, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], scoring.Postings]:
-        """The inverted lists of each field and term, with the documents' places in the columns."""
+        """The inverted lists by field and term, with the positions of the documents in the columns."""
         by_term: dict[tuple[int, int], list[tuple[int, bytes, bytes]]] = {}
         for field, term, segment, access, documents, counts in rows:
             start = self.starts.get((segment, access))
             if start is None:
-                continue  # of a list that the first lock keeps out
+                continue  # an access list not readable by our own check
             by_term.setdefault((field, term), []).append((start[field >= len(scoring.PIECE_FIELDS)], documents, counts))
         return {key: _joined(parts) for key, parts in by_term.items()}
 
@@ -109,35 +109,35 @@ def _joined(parts: list[tuple[int, bytes, bytes]]) -> scoring.Postings:
 
 
 class Views:
-    """The views of one workspace."""
+    """The cached views of a workspace."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._chunks: OrderedDict[ChunkKey, dict[str, NDArray[Any]]] = OrderedDict()
         self._chunk_bytes = 0
-        self._seen: OrderedDict[tuple[Any, ...], Seen] = OrderedDict()
+        self._seen: OrderedDict[tuple[Any, ...], VisibleWorkspace] = OrderedDict()
         self._generation = -1
 
-    def known(self, key: tuple[Any, ...]) -> Seen | None:
-        """A view that was made before."""
+    def known(self, key: tuple[Any, ...]) -> VisibleWorkspace | None:
+        """A cached view, or None."""
         with self._lock:
             seen = self._seen.get(key)
             if seen is not None:
                 self._seen.move_to_end(key)
             return seen
 
-    def of(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
-        """What may be seen in a transaction."""
+    def of(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> VisibleWorkspace:
+        """The view for a transaction, from the cache or newly made."""
         key = view_key(visit.entered.generation, visit.entered.lists, filters)
         seen = self.known(key)
         if seen is None:
             seen = self._make(visit, filters, allowed)
-            # The time of a file may change without anything else changing.
+            # A file's modification time may change without a new generation.
             if not visit.is_writing and filters.modified_after is None and filters.modified_before is None:
                 self._keep(key, seen)
         return seen
 
-    def _keep(self, key: tuple[Any, ...], seen: Seen) -> None:
+    def _keep(self, key: tuple[Any, ...], seen: VisibleWorkspace) -> None:
         with self._lock:
             if key[0] < self._generation:
                 return
@@ -150,7 +150,7 @@ class Views:
             ):
                 self._seen.popitem(last=False)
 
-    def _make(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
+    def _make(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> VisibleWorkspace:
         db = visit.database
         columns, starts, visible = self._base(db, allowed)
         files = selecting.allowed_files(db, filters)
@@ -160,9 +160,9 @@ class Views:
         if filters.types:
             pieces = scoring.among(columns.piece_ids, selecting.pieces_of_types(db, filters.types))
         dimensions = int(db.fact(NEAREST) or 0)
-        # How much a file is used is counted over everybody's files.
+        # Centrality is counted over all files, hidden files included: only the owner may see it.
         central = file_centrality(db) if filters.readers is None else {}
-        return Seen(
+        return VisibleWorkspace(
             starts=starts,
             view=scoring.View(columns, visible, pieces),
             condition=filter_by_lists(allowed).condition,
@@ -175,7 +175,7 @@ class Views:
     def _base(
         self, db: PostgresDatabase, allowed: frozenset[int] | None
     ) -> tuple[scoring.Columns, dict[ChunkKey, tuple[int, int]], NDArray[np.bool_]]:
-        """All chunks that may be seen, as one; where each starts; and which files in them are not dead."""
+        """All visible chunks concatenated, the start of each chunk, and a mask of the live files."""
         every = "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access"
         rows = [row for row in db.execute(every, (db.workspace,)) if allowed is None or row[1] in allowed]
         parts = self._columns(db, [(row[0], row[1]) for row in rows])
@@ -195,13 +195,13 @@ class Views:
         return columns, starts, alive
 
     def _columns(self, db: PostgresDatabase, keys: Sequence[ChunkKey]) -> list[dict[str, NDArray[Any]]]:
-        """The columns of chunks, those that are not known from the database."""
+        """The columns of chunks, from the cache or else from the database."""
         with self._lock:
             known = {key: self._chunks[key] for key in keys if key in self._chunks}
             for key in known:
                 self._chunks.move_to_end(key)
         missing = [key for key in keys if key not in known]
-        for batch in batches(missing, _FETCHED_AT_ONCE):
+        for batch in batches(missing, _FETCH_BATCH_CHUNKS):
             chunks = ",".join(f"({segment},{access})" for segment, access in batch)
             select = (
                 f"SELECT segment, access, columns FROM chunk WHERE workspace = ? AND (segment, access) IN ({chunks})"
@@ -219,7 +219,7 @@ class Views:
 
 
 def view_key(generation: int, lists: tuple[int, ...], filters: Filters) -> tuple[Any, ...]:
-    """What tells one view from another: owners see how much files are used, users do not."""
+    """The cache key of a view; owners see the usage counts of files, users do not."""
     return generation, lists, filters.readers is None, replace(filters, readers=None)
 
 
@@ -237,7 +237,7 @@ def _concatenated(parts: Sequence[dict[str, NDArray[Any]]], file_starts: Sequenc
 
 
 def _indexed(db: PostgresDatabase, dimensions: int) -> int:
-    """About how many vectors are in the index of near ones, of all workspaces."""
+    """The approximate number of vectors in the vector index, of all workspaces."""
     if not dimensions:
         return 0
     name = f"satchel.dense_nearest_{dimensions}"
@@ -246,13 +246,15 @@ def _indexed(db: PostgresDatabase, dimensions: int) -> int:
 
 
 EXACT_MOST: Final = 150_000
-"""So many visible pieces are compared one by one: it takes some 80 ms at most, nothing is missed, and what is hidden
-has no part in it. Through the index, 17 % of the nearest were missed among many texts that are nearly alike."""
+"""Up to this many visible pieces all are compared: some 80 ms at most, nothing is missed, and hidden pieces have no
+effect. Through the index, 17 % of the nearest pieces were missed among many nearly equal texts (docs/scale.md)."""
 _INDEX_SHARE: Final = 0.2
-"""Where fewer of the pieces may be seen, an index that holds them all leads mostly to what may not."""
-_NEAREST: Final = 400
-_WIDER: Final = 3
-_GUESS: Final = 0.8
+"""With a smaller share of the pieces visible, the index over all pieces returns mostly hidden pieces."""
+_NEAREST_PIECES: Final = 400  # as many as `hnsw.ef_search`, the index's list of candidates, holds
+# Times top_k: candidates with exact similarity in the second exchange, as the estimate may reorder them.
+_RESCORED_FACTOR: Final = 3
+# Of the least similar piece found: the rest is farther away, but not known to be unrelated.
+_UNKNOWN_SIMILARITY_SHARE: Final = 0.8
 
 _POSTINGS: Final = (
     "SELECT field, term, segment, access, documents, counts FROM posting WHERE workspace = %s AND term = ANY(%s)"
@@ -272,7 +274,7 @@ _SOME: Final = (
 
 
 class Answers(NamedTuple):
-    """The cursors of one exchange, to be read when it has come back."""
+    """The cursors of a single exchange, to be read after the exchange."""
 
     postings: psycopg.Cursor[Any]
     near: psycopg.Cursor[Any] | None
@@ -281,11 +283,11 @@ class Answers(NamedTuple):
 
 @dataclass
 class Search:
-    """One question to what somebody may see."""
+    """A question to a view."""
 
     _connection: Connection
     _workspace: int
-    _seen: Seen
+    _seen: VisibleWorkspace
     _query: StoreQuery
 
     @cached_property
@@ -295,13 +297,13 @@ class Search:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every visible piece is compared."""
+        """True if every visible piece is compared."""
         seen = self._seen
         few = seen.visible_pieces <= EXACT_MOST or seen.visible_pieces < _INDEX_SHARE * seen.indexed_pieces
         return few or not seen.dimensions
 
     def ask(self) -> Answers:
-        """Put the questions; within a pipeline, nothing is waited for."""
+        """Send the queries; within a pipeline, without waiting for results."""
         terms = [signed(scoring.hash_of(term)) for term in self._query.terms]
         postings = self._execute(_POSTINGS, (self._workspace, terms))
         return Answers(postings, self._ask_near(), self._ask_defining())
@@ -320,7 +322,7 @@ class Search:
             **{"hnsw.max_scan_tuples": "40000"},
         )
         statement = _NEAR.format(self._seen.dimensions, only)
-        return self._execute(statement, (self._vector, self._workspace, *more, _NEAREST))
+        return self._execute(statement, (self._vector, self._workspace, *more, _NEAREST_PIECES))
 
     def _set(self, **settings: str) -> None:
         calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
@@ -337,28 +339,28 @@ class Search:
         return cursor
 
     def weigh(self, answers: Answers, top_k: int) -> list[Candidate]:
-        """The candidates, from what has come back."""
+        """The candidates from the results of the queries."""
         defining: dict[int, set[int]] = {}
         for owners, cursor in answers.defining:
             for file, piece in selecting.exactly(cursor.fetchall(), owners):
                 defining.setdefault(file, set()).add(piece)
         likeness = np.zeros(len(self._seen.view.segment.piece_ids), np.float32)
-        source = Gathered(self._seen.view, self._seen.located(answers.postings.fetchall()), likeness)
+        source = FetchedEvidence(self._seen.view, self._seen.located(answers.postings.fetchall()), likeness)
         if answers.near is not None and self.is_exact:
             self._set_likeness(likeness, *_unpacked(answers.near.fetchall()))
         elif answers.near is not None:
             pieces, far = _as_arrays(answers.near.fetchall())
-            # Of the others nothing is known but that they are farther away.
-            likeness.fill(max(-float(far.max(initial=0.0)) * _GUESS if len(far) else 0.0, 0.0))
+            # All remaining pieces are farther away; how far is unknown.
+            likeness.fill(max(-float(far.max(initial=0.0)) * _UNKNOWN_SIMILARITY_SHARE if len(far) else 0.0, 0.0))
             self._set_likeness(likeness, pieces, far)
-            candidates = scoring.gather([source], self._query, _WIDER * top_k, defining)
+            candidates = scoring.gather([source], self._query, _RESCORED_FACTOR * top_k, defining)
             self._set_likeness(likeness, *self._ask_again(candidates, pieces))
         return scoring.gather([source], self._query, top_k, defining)
 
     def _ask_again(
         self, candidates: Sequence[Candidate], known: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """How near the pieces are for which something else speaks."""
+        """The similarity of candidate pieces not returned by the vector index."""
         pieces = self._seen.pieces_of_files({candidate.file for candidate in candidates if not candidate.is_passage})
         passages = [candidate.piece for candidate in candidates if candidate.is_passage]
         unknown = np.setdiff1d(np.union1d(pieces, np.array(passages, np.int64)), known).tolist()
@@ -371,19 +373,19 @@ class Search:
 
 
 @dataclass(slots=True)
-class Gathered:
-    """What came back, to gather evidence from."""
+class FetchedEvidence:
+    """The results of the queries as a source of evidence."""
 
     view: scoring.View
     _postings: dict[tuple[int, int], scoring.Postings]
     _likeness: NDArray[np.float32]
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[scoring.Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
         return [self._postings.get((FIELDS[field], signed(term)), scoring.NO_POSTINGS) for term in hashes]
 
     def likeness(self, _: NDArray[np.float32]) -> NDArray[Any]:
-        """How near each piece is in meaning."""
+        """The similarity of each piece to the question."""
         return self._likeness.copy()
 
 

@@ -19,7 +19,7 @@ from satchel.storage.postgres.address import Address, address_of
 from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connections, Entered, Visit, enter, reading_as
 from satchel.storage.postgres.database import Connection, map_postgres_errors, value
 from satchel.storage.postgres.derived import NEAREST, PostgresWriter, index_some, lacks_index, lay_together
-from satchel.storage.postgres.search import EXACT_MOST, Search, Seen, StaleView, Views, view_key
+from satchel.storage.postgres.search import EXACT_MOST, Search, StaleView, Views, VisibleWorkspace, view_key
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import access_lists, readable_lists
@@ -29,20 +29,24 @@ if TYPE_CHECKING:
     from satchel.storage.postgres.database import PostgresDatabase
     from satchel.storage.sql.rows import Database
 
-_WRITERS_LOCK: Final = 0x5A7C
-_PATIENCE_S: Final = 60.0
-_LOOK_AGAIN_S: Final = 0.02
-_REMEMBERED: Final = 512
+# Arbitrary, but never to be changed: old and new versions must take the same advisory lock.
+_WRITER_LOCK_KEY: Final = 0x5A7C
+# Commits queue (decision 0037); after a minute the caller should learn that the store is busy.
+_COMMIT_WAIT_S: Final = 60.0
+_LOCK_POLL_S: Final = 0.02  # a caller hardly notices the delay, and the server hardly notices the queries
+_MAX_CACHE_ENTRIES: Final = 512  # an entry for each set of readers or filters; a full cache is emptied
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 class PostgresStore(RelationalReader):
-    """One workspace in a database; made when it is not there. `patience` is how long a commit waits for another's."""
+    """A workspace in a database, created if missing; a commit waits up to `patience` seconds for other commits."""
 
     many_writers: Final = True
 
-    def __init__(self, where: str | Address, *, patience: float = _PATIENCE_S, nearest_from: int = EXACT_MOST) -> None:
+    def __init__(
+        self, where: str | Address, *, patience: float = _COMMIT_WAIT_S, nearest_from: int = EXACT_MOST
+    ) -> None:
         self._connections = Connections(where if isinstance(where, Address) else address_of(where))
         self._patience = patience
         self._nearest_from = nearest_from
@@ -54,7 +58,7 @@ class PostgresStore(RelationalReader):
 
     @property
     def where(self) -> str:
-        """Where it is, without the password."""
+        """The address of the store without the password."""
         return self._connections.shown
 
     # -- reading
@@ -62,7 +66,7 @@ class PostgresStore(RelationalReader):
     def _visiting(self, filters: Filters | None) -> AbstractContextManager[Visit]:
         if filters is None and self._connections.can_write:
             return self._connections.transaction(WRITER)
-        # A login that may only read sees of the whole what anybody may.
+        # Without filters, a read-only login gets only the rows readable by everybody.
         return self._connections.transaction(reading_as(frozenset() if filters is None else filters.readers))
 
     @contextmanager
@@ -71,7 +75,7 @@ class PostgresStore(RelationalReader):
             yield visit.database
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
-        """What the lists say that the database shows us: the second lock's word is not taken for the first's."""
+        """The readable access lists, computed here as a second check beside the database's row-level security."""
         visit = self._connections.visit
         assert visit is not None
         key = (visit.entered.generation, filters.readers)
@@ -85,24 +89,24 @@ class PostgresStore(RelationalReader):
 
     def _remember(self, memory: dict[_Key, _Value], key: _Key, value: _Value) -> None:
         with self._lock:
-            if len(memory) >= _REMEMBERED:
+            if len(memory) >= _MAX_CACHE_ENTRIES:
                 memory.clear()
             memory[key] = value
 
     def search_version(self) -> tuple[object, ...]:
-        """What changes whenever a search could answer differently."""
+        """A value that changes whenever search results could change."""
         return (self.generation,)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Whatever this thread reads meanwhile is of one moment."""
+        """A context in which all reads of the calling thread see the same state."""
         with self._connections.transaction(None):
             yield
 
     # -- searching
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
-        """The pieces with the most evidence, of what the readers may see, in a stable order."""
+        """The readable pieces with the most evidence, in a stable order."""
         before = self._last.get(filters)
         seen = None if before is None else self._views.known(view_key(before.generation, before.lists, filters))
         if self._connections.visit is None and before is not None and seen is not None:
@@ -120,9 +124,9 @@ class PostgresStore(RelationalReader):
         return with_use(candidates, seen.central)
 
     def _search_at_once(
-        self, before: Entered, seen: Seen, query: StoreQuery, filters: Filters, top_k: int
+        self, before: Entered, seen: VisibleWorkspace, query: StoreQuery, filters: Filters, top_k: int
     ) -> list[Candidate]:
-        """Begin, enter and ask in one exchange; whether what was known still holds is seen when it comes back."""
+        """Begin, enter and search in a single exchange with a cached view; raises StaleView if the view is outdated."""
         here = self._connections.workspace
         with self._connections.checked_out() as connection, map_postgres_errors(self.where):
             search = Search(connection, here, seen, query)
@@ -138,7 +142,7 @@ class PostgresStore(RelationalReader):
                 return search.weigh(answers, top_k)
             except psycopg.OperationalError as error:
                 if connection.broken:
-                    # Nothing was changed: it is asked again on another connection.
+                    # Nothing was changed: the search is repeated on another connection.
                     raise StaleView from error
                 raise
             finally:
@@ -149,17 +153,17 @@ class PostgresStore(RelationalReader):
 
     @contextmanager
     def lock(self, *, wait: float = 0) -> Iterator[None]:
-        """Be the one writer, for as long as several commits take; wait so many seconds for another to end."""
+        """Hold exclusive write access over several commits; wait up to `wait` seconds for another writer."""
         if getattr(self._writing, "now", False):
             yield
             return
-        with self._connections.kept() as connection, map_postgres_errors(self.where):
+        with self._connections.reserved() as connection, map_postgres_errors(self.where):
             until = time.monotonic() + wait
             try:
                 while not value(connection, "SELECT pg_try_advisory_lock(%s, %s)", self._lock_key):
                     if time.monotonic() >= until:
                         raise IndexBusy(self.where, "")
-                    time.sleep(_LOOK_AGAIN_S)
+                    time.sleep(_LOCK_POLL_S)
                 self._writing.now = True
                 yield
             finally:
@@ -168,20 +172,20 @@ class PostgresStore(RelationalReader):
 
     @property
     def _lock_key(self) -> tuple[int, int]:
-        return _WRITERS_LOCK, self._connections.workspace % 2**31
+        return _WRITER_LOCK_KEY, self._connections.workspace % 2**31
 
     def _unlock(self, connection: Connection) -> None:
-        """Give the lock back, also if nobody knows whether it was taken."""
+        """Release the lock, even if unsure whether the lock was acquired."""
         try:
             if not connection.broken:
                 connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
         except BaseException:
-            connection.close()  # the lock goes with it
+            connection.close()  # the server releases the lock of a closed connection
             raise
 
     @contextmanager
     def write(self) -> Iterator[PostgresWriter]:
-        """One commit: all of it becomes visible, or nothing. Others' commits are waited for."""
+        """An atomic commit; waits for the commits of other writers."""
         with self._connections.transaction(WRITER, writing=True) as visit:
             db = visit.database
             if not getattr(self._writing, "now", False):
@@ -192,14 +196,14 @@ class PostgresStore(RelationalReader):
                 writer.seal()
 
     def _queue(self, db: PostgresDatabase) -> None:
-        """Wait for whoever writes now; commits of one workspace come one after the other."""
+        """Wait for the current writer: commits of a workspace are serialized."""
         milliseconds = max(1, int(self._patience * 1000))
         db.connection.execute("SELECT set_config('lock_timeout', %s, true)", (str(milliseconds),))
         db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
         db.connection.execute("SELECT set_config('lock_timeout', '0', true)")
 
     def catch_up(self) -> bool:
-        """Lay small segments together, weigh links, index vectors; whether there was anything to do."""
+        """Merge small segments, weigh links and index vectors; True if there was anything to do."""
         with self.write() as writer:
             db = writer.database
             dimensions = int(db.fact("dimensions") or 1)
@@ -210,7 +214,7 @@ class PostgresStore(RelationalReader):
         return (wants_index and self._index_vectors(dimensions)) or done
 
     def _index_vectors(self, dimensions: int) -> bool:
-        """Take all vectors into the index, a few in each commit, so that nobody waits long."""
+        """Add all vectors to the vector index, in small commits to keep other writers' waits short."""
         while True:
             with self.write() as writer:
                 if not index_some(writer.database, dimensions):
@@ -219,19 +223,19 @@ class PostgresStore(RelationalReader):
                     return True
 
     def tidy(self) -> None:
-        """Drop vectors that no piece uses any more."""
+        """Delete vectors without a piece."""
         with self.write(), self._reading() as db:
             drop_unused_vectors(db)
 
     def clear(self) -> None:
-        """Remove everything that is in the workspace; its generations go on, so that nobody takes old for new."""
+        """Remove all data of the workspace; the generation keeps growing, to invalidate readers' caches."""
         with self.write() as writer:
             writer.clear()
 
-    # -- figures
+    # -- counts and checks
 
     def facts(self) -> StoreFacts:
-        """What is in it; the room is that of all workspaces in the database."""
+        """Counts of the store; `bytes_on_disk` is the size of all workspaces in the database."""
         with self._reading() as db:
             size = db.execute(
                 "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c"
@@ -240,7 +244,7 @@ class PostgresStore(RelationalReader):
             return self._counted(db, bytes_on_disk=int(size))
 
     def check(self) -> str:
-        """What is wrong with what is derived, or nothing."""
+        """A description of the problem with the search data, or ""."""
         with self._reading() as db:
             pieces, dense, files, dead = (db.count(table) for table in ("piece", "dense", "file", "dead"))
             here = (db.workspace,)
@@ -254,5 +258,5 @@ class PostgresStore(RelationalReader):
         return ""
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         self._connections.close()

@@ -1,1 +1,1 @@
-"""SQL that SQLite and PostgreSQL share."""
+"""SQL shared by SQLite and PostgreSQL."""

@@ -1,7 +1,7 @@
-"""Changing a workspace: blocks, their places, their links, who may read them, and what was done to them.
+"""Writes a workspace's blocks: tree positions, links, grants and activity.
 
-All of it happens within the one commit of the writer that it belongs to. Who may read a block is worked out when
-something changes, for it and all that is below it, so that reading never has to climb the tree.
+All changes happen within the commit of the owning writer. The access of a block is computed at every change, for the
+block and everything below, hence no read has to climb the tree.
 """
 
 from __future__ import annotations
@@ -19,42 +19,49 @@ from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.files import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
-from satchel.storage.sql.file_writer import FileWriter, granted_files, grants_of, is_file_key, known_path_key, path_key
+from satchel.storage.sql.file_writer import (
+    SqlFileWriter,
+    granted_files,
+    grants_of,
+    is_file_key,
+    known_path_key,
+    path_key,
+)
 from satchel.storage.sql.rows import NODE_PATH, Database, conditions, decoded, default_access, id_bytes, known_id, plain
 from satchel.storage.sql.transfer import SqlTransferWriter
 from satchel.storage.sql.tree import FROM_NODES, NODE_COLUMNS, micros, node_row
 
-_DEEPEST: Final = 100_000
-_STEP: Final = 1.0
-_FARTHEST_NS: Final = 2**63 - 1
+_MAX_DEPTH: Final = 100_000  # far deeper than any real tree; stops the climb through a cycle in damaged data
+_POSITION_STEP: Final = 1.0  # positions are fractions, so a block can be put between two siblings
+_MAX_NS: Final = 2**63 - 1  # the largest value of a 64-bit integer column
 
 
-class BlockWriter:
-    """What can be done to a workspace's blocks within one commit."""
+class SqlBlockWriter:
+    """Changes a workspace's blocks within a commit."""
 
-    def __init__(self, db: Database, writer: FileWriter) -> None:
+    def __init__(self, db: Database, writer: SqlFileWriter) -> None:
         self._db = db
         self._writer = writer
         self._unsettled: dict[bytes, None] = {}
         self._parents: dict[bytes, bytes | None] = {}
-        """The parents of blocks that were put or moved in this commit."""
+        """The parents of blocks stored or moved in this commit."""
         self._was_empty: bool | None = None
         self._bonds: set[tuple[bytes, str, bytes | None, str]] = set()
 
     # -- the tree
 
     def put(self, block: Block, outline: Outline, origin: str = "") -> None:
-        """Keep a block in place of what was kept under its id; its children, links and grants stay.
+        """Store a block and replace any stored block with the same id; children, links and grants stay.
 
-        `origin` names the source that it came from. A block that was cut off from its parent stays so: that is for
-        `set_inherits` to undo.
+        `origin` names the source of the block. A block with inheritance switched off stays without: only `set_inherits`
+        switches inheritance on again.
         """
         key = id_bytes(block.id)
         parent = self._checked_parent(key, block.parent)
         text = plain(block.content)
         modified = None if block.last_modified is None else micros(block.last_modified)
         digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
-        state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
+        state = FileState(digest, len(text), max(-_MAX_NS, min((modified or 0) * 1000, _MAX_NS)), 0)
         before = self._row(key)
         self._refuse_another_origin(block, before, origin)
         inherits = block.inherits and (before is None or bool(before[3]))
@@ -75,13 +82,13 @@ class BlockWriter:
         self._writer.changed = True
 
     def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
-        """Hang a block, with all that is below it, somewhere else: last of its new siblings if no place is given."""
+        """Move a block with everything below to another parent; without `position`, after the last sibling."""
         key = self._existing(block_id)
         new = self._checked_parent(key, parent)
         if position is None:
             children = "FROM node WHERE workspace = ? AND parent IS NOT DISTINCT FROM ?"
             last = self._db.run(f"SELECT max(position) {children} AND id != ?", new, key).get
-            position = 0.0 if last is None else last + _STEP
+            position = 0.0 if last is None else last + _POSITION_STEP
         values = (new, float(position), self._db.workspace, key)
         self._db.execute("UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?", values)
         self._parents[key] = new
@@ -89,7 +96,7 @@ class BlockWriter:
         self._writer.changed = True
 
     def delete(self, block_id: str) -> int:
-        """Remove a block and all that is below it; how many that were."""
+        """Remove a block and everything below; return the number of removed blocks."""
         key = self._existing(block_id)
         keys = [key, *self._below(key)]
         for dropped in reversed(keys):
@@ -97,7 +104,7 @@ class BlockWriter:
         return len(keys)
 
     def remove(self, block_id: str) -> None:
-        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        """Remove a block alone; the children become roots with the same access restrictions as before."""
         key = self._existing(block_id)
         statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
         access = self._writer.access_of(self._db.run(statement, key).get)
@@ -117,7 +124,7 @@ class BlockWriter:
     # -- links and activity
 
     def link(self, link: Link) -> None:
-        """Join a block to another, or to a name that nothing here goes by; the same link twice is one."""
+        """Link a block to another block, or to a name without a block; a repeated link is stored once."""
         source = self._existing(link.source)
         target = None if link.target is None else id_bytes(link.target)
         values = (source, LinkKind(link.kind).value, target, plain(link.name))
@@ -134,7 +141,7 @@ class BlockWriter:
             self._writer.changed = True
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
-        """Take away the links that start at a block, or those of a kind or to a target; how many that were."""
+        """Remove a block's links, optionally only of a kind or to a target; return the number of removed links."""
         source = self._existing(block_id)
         where, values = conditions(
             ("kind = ?", None if kind is None else LinkKind(kind).value),
@@ -147,18 +154,18 @@ class BlockWriter:
         return removed
 
     def record(self, activity: Activity) -> None:
-        """Keep what somebody did to a block or a file."""
+        """Record an activity on a block or a file."""
         self._known(activity.block)
         texts = map(plain, (activity.actor, activity.action, activity.detail, activity.reference))
         row = (id_bytes(activity.block), micros(activity.timestamp), *texts)
         self._db.insert("deed", "block, at, actor, action, detail, reference", [row])
 
-    # -- who may read
+    # -- access
 
     def grant(self, grant: Grant) -> None:
-        """Let a principal in, or keep it out, at a block and below it, at a file, or at a folder of files.
+        """Allow or deny a principal access at a block and everything below, at a file, or at a folder of files.
 
-        The first grant makes a workspace one of several users, which denies by default.
+        The first grant turns a single-user workspace into a multi-user workspace with the default access "deny".
         """
         who = principal(grant.principal)
         for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
@@ -170,7 +177,7 @@ class BlockWriter:
         self._writer.changed = True
 
     def revoke(self, block_id: str, who: str) -> None:
-        """Take back what was granted to a principal at this very block, file or folder."""
+        """Remove a principal's grant at exactly this block, file or folder."""
         keys = self._granted_at(block_id)
         name = principal(who)
         revoked = 0
@@ -186,7 +193,7 @@ class BlockWriter:
         self._writer.changed = True
 
     def set_inherits(self, block_id: str, inherits: bool) -> None:
-        """Whether a block takes over who may read its parent."""
+        """Set whether a block inherits access from the parent block."""
         key = self._existing(block_id)
         values = (int(inherits), self._db.workspace, key)
         self._db.execute("UPDATE node SET inherits = ? WHERE workspace = ? AND id = ?", values)
@@ -194,14 +201,14 @@ class BlockWriter:
         self._writer.changed = True
 
     def set_default(self, default: DefaultAccess) -> None:
-        """Who may read what nothing was said about."""
+        """Set who may read files and blocks without a grant."""
         default = DefaultAccess(default)
         self._writer.set_fact("multi_user", int(default is not DefaultAccess.OWNER))
         self._writer.set_fact("default_access", default.value)
         self._writer.changed = True
 
     def put_group(self, group: Group) -> None:
-        """Keep a group in place of what was kept under its name; without members there is none."""
+        """Store a group and replace any stored group of the same name; a group without members is removed."""
         name = principal(f"group:{group.name}").removeprefix("group:")
         self._db.run("DELETE FROM member WHERE workspace = ? AND team = ?", name)
         people = {principal(f"user:{member}").removeprefix("user:") for member in group.members}
@@ -211,7 +218,7 @@ class BlockWriter:
     # -- steps
 
     def is_closed(self, block_id: str) -> bool:
-        """Whether somebody is kept out at a block who would get in through its parent."""
+        """True if a block denies access that the parent block allows."""
         key = self._existing(block_id)
         closed = (
             "SELECT 1 FROM node WHERE workspace = ? AND id = ? AND inherits = 0"
@@ -220,12 +227,12 @@ class BlockWriter:
         return self._db.run(closed, key, self._db.workspace, key, Effect.DENY.value).fetchone() is not None
 
     def _refuse_another_origin(self, block: Block, before: Sequence[Any] | None, origin: str) -> None:
-        """Two vaults may both have a `Home`; one must not take the place, and the readers, of the other's."""
+        """Raise for a block from another source: two vaults may both have a `Home`, each with own readers."""
         if before is None or not origin or before[4] == origin:
             return
         *_, known_origin, known_path = before
         source_path = block.source_path.encode("utf-8", "replace")
-        # The same note, from a vault that has moved or through an export: it may be taken over.
+        # The same note from a moved vault or through an export: replacing is safe.
         place = known_origin.partition(":")[2].partition(" as ")[0]
         if known_path and known_path == source_path and not (place and os.path.exists(place)):
             return
@@ -245,7 +252,7 @@ class BlockWriter:
         return self._db.run(statement, key).fetchone()
 
     def _granted_at(self, block_id: str) -> list[bytes]:
-        """The keys under which grants are kept at what goes by a name: a block, a file, a folder, or two of them."""
+        """The grant keys for a name, of a block, a file or a folder; several if the name is ambiguous."""
         keys = [key for key in (known_id(block_id), known_path_key(self._db, block_id)) if key is not None]
         if keys and not is_file_key(keys[0]) and not self._is_block(keys[0]):
             del keys[0]
@@ -264,26 +271,26 @@ class BlockWriter:
         return key
 
     def _known(self, block_id: str) -> None:
-        """Refuse what is neither a block nor (a place in) a file."""
+        """Raise UnknownBlock unless the id is of a block, a file or a place in a file."""
         key = known_id(block_id) or b""
         a_file = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
         if not (self._is_block(key) or self._db.run(a_file, key.partition(b"#")[0]).fetchone()):
             raise UnknownBlock(block_id)
 
     def _checked_parent(self, key: bytes, parent: str | None) -> bytes | None:
-        """The parent, if hanging the block there makes no ring."""
+        """The key of the parent; raises if the new position would make a cycle."""
         if parent is None:
             return None
         parent_key = id_bytes(parent)
         for depth, above in enumerate(chain([parent_key], self._above(parent_key))):
-            if depth >= _DEEPEST:
-                raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
+            if depth >= _MAX_DEPTH:
+                raise InvalidInput("parent", parent, f"lies more than {_MAX_DEPTH:,} levels deep")
             if above == key:
                 raise InvalidInput("parent", parent, f"{decoded(key)!r} would be its own ancestor")
         return parent_key
 
     def _above(self, key: bytes) -> Iterator[bytes]:
-        """The blocks above a block, the nearest first; of a ring, there is no end of them."""
+        """The ancestors of a block, nearest first; endless for a cycle."""
         while True:
             if key in self._parents:
                 parent = self._parents[key]
@@ -305,9 +312,9 @@ class BlockWriter:
         return [row[0] for row in self._db.run("SELECT id FROM node WHERE workspace = ? AND parent = ?", key)]
 
     def settle(self) -> None:
-        """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
+        """Recompute the access of blocks and files changed in this commit, and of everything affected below.
 
-        Many at once, from the top down: what waits for a parent that is still to be worked out comes after it.
+        Blocks are handled in batches from the top down: a block waits until the access of the parent is computed.
         """
         fresh, self._unsettled = set(self._unsettled), {}
         for key in filter(is_file_key, fresh):
@@ -316,7 +323,7 @@ class BlockWriter:
         known: dict[bytes, _Settling] = {}
         while waiting:
             known |= self._to_settle(waiting - known.keys())
-            waiting &= known.keys()  # without what was deleted in the same commit
+            waiting &= known.keys()  # without blocks deleted in the same commit
             ready = [key for key in waiting if known[key].parent not in waiting]
             waiting -= set(ready)
             waiting |= self._settle_some(ready, known, fresh)
@@ -329,7 +336,7 @@ class BlockWriter:
         return {key: _Settling(*row) for key, *row in self._db.run_in(statement, sorted(keys))}
 
     def _settle_some(self, keys: Sequence[bytes], known: dict[bytes, _Settling], fresh: set[bytes]) -> set[bytes]:
-        """Work out some blocks whose parents are worked out; what has to be looked at next."""
+        """Recompute blocks with up-to-date parents; return the keys of the blocks to check next."""
         parents = {parent for key in keys if (parent := known[key].parent) is not None}
         above = known | self._to_settle(parents - known.keys())
         grants = grants_of(self._db, keys)
@@ -359,14 +366,14 @@ class BlockWriter:
 
     def _granted_above(self, key: bytes, who: str) -> str | None:
         granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"
-        for above in islice(self._above(key), _DEEPEST):
+        for above in islice(self._above(key), _MAX_DEPTH):
             if self._db.run(granted, above, who).fetchone():
                 return decoded(above)
         return None
 
 
 class _Settling(NamedTuple):
-    """A block whose readers are being worked out."""
+    """A block with access to be recomputed."""
 
     file: int
     parent: bytes | None
@@ -378,13 +385,13 @@ def _path(block_id: str) -> str:
     return NODE_PATH.decode() + block_id
 
 
-class RelationalWriter(FileWriter):
-    """One commit in the making: files, blocks of the workspace, and rows of another store."""
+class RelationalWriter(SqlFileWriter):
+    """An open commit: files, blocks of the workspace, and rows of another store."""
 
     @cached_property
-    def blocks(self) -> BlockWriter:
+    def blocks(self) -> SqlBlockWriter:
         """The writer of the workspace's blocks."""
-        return BlockWriter(self._db, self)
+        return SqlBlockWriter(self._db, self)
 
     @property
     def transfer(self) -> SqlTransferWriter:
@@ -392,6 +399,6 @@ class RelationalWriter(FileWriter):
         return SqlTransferWriter(self._db, self)
 
     def settle(self) -> None:
-        """Write what the blocks of this commit have left to the end."""
+        """Write the access changes deferred to the end of the commit."""
         if "blocks" in self.__dict__:
             self.blocks.settle()

@@ -1,4 +1,4 @@
-"""Reading files, their pieces and pages: every read goes through the access lists that let the readers in."""
+"""Reads files, their pieces and pages; every read is limited to the readers' access lists."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ from satchel.text.patterns import matches
 
 _, *_NAMED = Path(__file__).with_name("queries.sql").read_text().split("-- name: ")
 QUERIES: Final = {name: statement.strip() for name, _, statement in (query.partition("\n") for query in _NAMED)}
-"""The long statements by name; `format` puts our own conditions and marks into them."""
+"""The long statements by name; `format` inserts conditions and placeholders."""
 
 NOBODY: Final = Filters(readers=frozenset())
-"""One who may read nothing in particular: what everybody may know is for them, too."""
+"""A reader without any name: sees only data readable by everybody."""
 
-_MOST_DEFINING: Final = 200
-_MOST_PAGES: Final = 2**62
+_MAX_DEFINING_ROWS: Final = 200  # a name with more definitions (`main`, `get`) tells little about any of them
+_MAX_PAGE_NUMBER: Final = 2**62  # fits into SQL's 64-bit integers; no document has as many pages
 
 
 class FileReader(ABC):
-    """Reads files and facts; a store says where the tables are, and who is let in by which lists."""
+    """Reads files and facts; each store provides the tables and the readable access lists."""
 
     @abstractmethod
     def _reading(self, filters: Filters | None = None) -> AbstractContextManager[Database]:
-        """The tables as the readers may see them; without filters, as the workspace's owner does."""
+        """The tables as visible to the readers; without filters, as visible to the workspace's owner."""
 
     @abstractmethod
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
-        """The access lists that let the readers in; None when all do."""
+        """The readable access lists; None means all."""
 
     _condition = staticmethod(filter_by_lists)
-    """The access lists as a condition of statements."""
+    """Turns access lists into an SQL condition."""
 
     @contextmanager
     def _readable(self, filters: Filters) -> Iterator[ReadableRows]:
@@ -65,11 +65,11 @@ class FileReader(ABC):
             allowed = self._allowed(db, filters)
             yield ReadableRows(db, allowed, self._condition(allowed))
 
-    # -- the whole
+    # -- facts about the whole store
 
     @property
     def generation(self) -> int:
-        """Grows with every commit that changes what can be found."""
+        """The number of the last commit with an effect on search results."""
         with self._reading(NOBODY) as db:
             return int(db.fact("generation") or 0)
 
@@ -79,44 +79,44 @@ class FileReader(ABC):
             return db.fact(name)
 
     def embedder(self) -> str:
-        """Who made the vectors, or nothing while there are none."""
+        """The name of the embedder behind the stored vectors, or "" while there are none."""
         with self._reading(NOBODY) as db:
             return str(db.fact("embedder") or "")
 
     def history_head(self) -> str:
-        """The commit up to which history was read, or nothing."""
+        """The last commit of the version history in the store, or ""."""
         return str(self.fact("history") or "")
 
     def access_key(self, filters: Filters) -> object:
-        """What the readers may see, such that those who may see the same have the same."""
+        """A value that is equal for two readers if and only if both have the same read access."""
         with self._reading(filters) as db:
             return self._allowed(db, filters)
 
     def default_access(self) -> DefaultAccess:
-        """Who may read what nothing was said about."""
+        """Who may read files and blocks without a grant."""
         with self._reading(NOBODY) as db:
             return default_access(db)
 
     def groups_of(self, user: str) -> frozenset[str]:
-        """The groups that a user is in."""
+        """The names of the user's groups."""
         with self._reading(Filters(readers=frozenset({f"user:{user}"}))) as db:
             rows = db.run("SELECT team FROM member WHERE workspace = ? AND person = ?", user)
             return frozenset(row[0] for row in rows)
 
     def notes(self) -> dict[str, str]:
-        """What there is to say of files, by path."""
+        """The notes on files, by path."""
         statement = f"SELECT path, note FROM file WHERE workspace = ? AND note != '' AND {IN_FILES}"
         with self._reading() as db:
             return {decoded(path): str(note) for path, note in db.run(statement, FIRST_PATH)}
 
     def files(self) -> dict[str, FileState]:
-        """Every file that is stored, by path."""
+        """The state of every stored file, by path."""
         statement = f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE workspace = ? AND {IN_FILES}"
         with self._reading() as db:
             return {decoded(path): FileState(*state) for path, *state in db.run(statement, FIRST_PATH)}
 
     def holds_blocks(self) -> bool:
-        """Whether there are blocks that were not read from files."""
+        """True if the store has blocks beside the blocks of indexed files."""
         with self._reading() as db:
             return db.run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is not None
 
@@ -132,20 +132,20 @@ class FileReader(ABC):
             behind=behind,
         )
 
-    # -- what was found
+    # -- data of candidates
 
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
-        """The paths of files by the numbers that candidates carry."""
+        """The paths of files by the numbers in candidates."""
         with self._readable(filters) as rows:
             paths = of_files(rows, "path", files)
         return {file: decoded(path) for file, path in paths.items() if not is_node(path)}
 
     def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
-        """The titles of workspace blocks by the numbers that candidates carry."""
+        """The titles of workspace blocks by the numbers in candidates."""
         return self._by_file("titles", files, filters)
 
     def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
-        """When history says that files were changed last, in seconds since 1970."""
+        """The time of each file's last change in the version history, in seconds since 1970."""
         return self._by_file("last_changes", files, filters)
 
     def _by_file(self, query: str, files: Collection[int], filters: Filters) -> dict[int, Any]:
@@ -155,7 +155,7 @@ class FileReader(ABC):
             return dict(rows.run(QUERIES[query], files=numbers_text(files)))
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
-        """These pieces, in this order, without those that the readers may not see."""
+        """The readable pieces among the given ids, in the given order."""
         statement = QUERIES["pieces"].format(which="piece.id IN ({keys}) ORDER BY piece.file")
         with self._readable(filters) as rows:
             pieces = {piece.id: piece for piece in _stored_pieces(rows, rows.db.run_in(statement, ids))}
@@ -170,14 +170,14 @@ class FileReader(ABC):
     # -- files and documents
 
     def text_of(self, path: str, filters: Filters) -> str | None:
-        """The whole text of a file as it was read, or None."""
+        """The whole text of a file as indexed, or None."""
         with self._readable(filters) as rows:
             return text_of_file(rows, path)
 
     def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
-        """The pages of a document from first to last, or that one of them; none of what has no pages."""
+        """The pages of a document from first to last, or only page `number`; empty for a document without pages."""
         statement = QUERIES["pages"].format(and_number="" if number is None else " AND number = ?")
-        page = () if number is None else (min(max(number, 0), _MOST_PAGES),)
+        page = () if number is None else (min(max(number, 0), _MAX_PAGE_NUMBER),)
         with self._readable(filters) as rows:
             pages = rows.db.run(statement, file_key(path), *page)
             return [
@@ -187,12 +187,12 @@ class FileReader(ABC):
             ]
 
     def documents(self, filters: Filters) -> dict[str, bytes]:
-        """The documents that have pages, by path, with the hashes of their content."""
+        """The content hashes of the documents with pages, by path."""
         with self._readable(filters) as rows:
             return {decoded(path): digest for path, digest in rows.run(QUERIES["documents"], rows.db.workspace)}
 
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
-        """The files of that very content."""
+        """The paths of the files with exactly this content."""
         which = f"workspace = ? AND hash = ? AND {IN_FILES} AND {{readable}}"
         with self._readable(filters) as rows:
             same = rows.run(f"SELECT path FROM file WHERE {which} ORDER BY path", content_hash, FIRST_PATH)
@@ -200,24 +200,24 @@ class FileReader(ABC):
 
 
 def file_key(path: str) -> bytes:
-    """The path under which a file may be stored; none where a block of the workspace's own is."""
+    """The key of a file's path; empty for the path of a workspace block."""
     return b"" if path.startswith("\0") else known_id(path) or b""
 
 
 def text_of_file(rows: ReadableRows, path: str) -> str | None:
-    """The whole text of a file that may be read, or None."""
+    """The whole text of a readable file, or None."""
     row = rows.db.run(QUERIES["text_of_file"], file_key(path)).fetchone()
     return decoded(row[1]) if row is not None and rows.shows(row[0]) else None
 
 
 def outline_page(row: Sequence[Any]) -> OutlinePage:
-    """The page that a row describes, which ends with its captions and whether its text was recognized."""
+    """The page in a row; the last two columns are the captions and the flag for recognized text (OCR)."""
     *facts, captions, recognized = row
     return OutlinePage._make((*facts, tuple(json.loads(captions)), bool(recognized)))
 
 
 def of_files(rows: ReadableRows, column: str, files: Collection[int]) -> dict[int, Any]:
-    """A column of those of the files that may be seen."""
+    """A column of the readable files among the given numbers."""
     if not files:
         return {}
     statement = f"SELECT id, {column} FROM file WHERE workspace = ? AND id IN ({numbers_text(files)}) AND {{readable}}"
@@ -225,7 +225,7 @@ def of_files(rows: ReadableRows, column: str, files: Collection[int]) -> dict[in
 
 
 def allowed_files(db: Database, filters: Filters) -> list[int] | None:
-    """The files that the filters let through, whoever asks; None when that is all of them."""
+    """The files passing the filters, without regard to access; None means all files."""
     after, before = filters.modified_after, filters.modified_before
     where, values = conditions(
         ("modified_ns >= ?", after and int(after.timestamp() * 1e9)),
@@ -238,7 +238,7 @@ def allowed_files(db: Database, filters: Filters) -> list[int] | None:
     if not filters.patterns:
         return [row[0] for row in rows]
     fitting = [row for row in rows if not is_node(row[1]) and matches(decoded(row[1]), filters.patterns)]
-    # A document that is stored as another of its content is found there.
+    # The content of a duplicate document is stored under the path of the original.
     originals = {note.removeprefix(SAME_AS) for _, _, note in fitting if note.startswith(SAME_AS)}
     numbers = {number for number, _, _ in fitting}
     return sorted(numbers | {number for number, path, _ in rows if originals and decoded(path) in originals})
@@ -252,7 +252,7 @@ def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
 
 
 def defining(rows: ReadableRows, names: Sequence[str]) -> dict[int, set[int]]:
-    """For each file that may be seen, its pieces in which one of the names is defined."""
+    """For each readable file the pieces with a definition of any of the names."""
     by_file: dict[int, set[int]] = {}
     statement = defining_statement(rows.filter.condition)
     for name in names:
@@ -264,29 +264,29 @@ def defining(rows: ReadableRows, names: Sequence[str]) -> dict[int, set[int]]:
 
 
 def parts_of(name: str) -> list[str]:
-    """The parts of a name that is written with its owners: `Class.method`, `mod::f`."""
+    """The parts of a qualified name: `Class.method`, `mod::f`."""
     return [part for part in name.replace("::", ".").replace("#", ".").split(".") if part] or [""]
 
 
 def defining_statement(condition: str) -> str:
-    """What asks for the files, pieces and full names of blocks of a name."""
-    return QUERIES["defining"].format(readable=condition, limit=_MOST_DEFINING)
+    """SQL for the files, pieces and qualified names of the blocks with a given name."""
+    return QUERIES["defining"].format(readable=condition, limit=_MAX_DEFINING_ROWS)
 
 
 def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[int, int]]:
-    """The files and pieces of those that have the owner that was named; of all of them, if none has."""
+    """The files and pieces of rows with the given owner; of all rows if none has the owner."""
     exact = [row for row in rows if not owners or owners[-1] in row[2].split(".")]
     return [(file, piece) for file, piece, _ in exact or rows]
 
 
 def _stored_pieces(rows: ReadableRows, pieces: Iterable[Sequence[Any]]) -> Iterator[StoredPiece]:
-    """The pieces that may be read, which stand together by file: the text of a long one is read once."""
+    """The readable pieces; the text of each file is read only once."""
     readable = [row for row in pieces if rows.shows(row[-1])]
     files = numbers_text(row[0] for row in readable)
     statement = f"SELECT file, text FROM content WHERE workspace = ? AND file IN ({files})"
     texts = dict(rows.db.run(statement)) if files else {}
     for file, start, finish, *row, _ in readable:
-        if file in texts:  # not dropped in between
+        if file in texts:  # not deleted in between
             yield _piece(row, decoded(texts[file][start:finish]))
 
 

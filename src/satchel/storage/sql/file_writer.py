@@ -1,7 +1,7 @@
-"""Files in a commit: their blocks, pieces, pages, mentions and vectors, who may read them, and how much they are used.
+"""Writes files in a commit: blocks, pieces, pages, mentions, vectors, access and usage counts.
 
-Grants at files and folders are stored under the path, so that they outlive the file: one that comes back is as closed
-as it was.
+Grants at files and folders are stored by path and outlive the file: a file that comes back has the same access as
+before.
 """
 
 from __future__ import annotations
@@ -46,20 +46,21 @@ _PAGE_COLUMNS: Final = (
     "file, number, first_line, last_line, start, finish, name, section_path, parent_heading, headings, tables,"
     " pictures, captions, is_recognized"
 )
-_MOST_NAME_CHARS: Final = 600
-"""A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
+_MAX_NAME_CHARS: Final = 600
+"""Longer names are cut: names are indexed, and an index limits the length of its keys."""
 
 _PATH_KEY: Final = b"\0/"
-"""How the key of a grant at a path begins: no block goes by such an id."""
+"""The prefix of a grant key for a path; no block id begins with it."""
 
+# Of the files: after smaller changes the old centrality stays, as counting reads all mentions.
 _RELINK_SHARE: Final = 0.05
-_QUICKLY_LINKED: Final = 20_000
-_MOST_HOMES: Final = 3
-_MOST_USERS: Final = 20
+_CHEAP_MENTIONS: Final = 20_000  # up to here counting is cheap enough for every change
+_MAX_DEFINING_FILES: Final = 3  # a name that more files define says little about any of them
+_MAX_USING_FILES: Final = 20  # caps the effect of a single name that is used everywhere
 
 
-class FileWriter:
-    """Writes files with their blocks, pieces, pages, vectors and facts; part of one commit."""
+class SqlFileWriter:
+    """Writes files with their blocks, pieces, pages, vectors and facts within a commit."""
 
     def __init__(self, database: Database, generation: int) -> None:
         self._db = database
@@ -71,11 +72,11 @@ class FileWriter:
         """The access list of a number."""
 
     def put(self, file: NewFile) -> None:
-        """Store a file in place of what was stored under its path; whoever could read that can read this."""
+        """Store a file and replace any stored file with the same path; `readers` of None keeps the access."""
         self.keep(file)
 
     def keep(self, file: NewFile, *, is_new: bool = False) -> int:
-        """The same; its number. Of what is new, nothing that was stored before is looked for."""
+        """Store a file like `put` and return the file's number; `is_new` skips the search for a stored file."""
         path = encoded(file.path)
         known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
         before = None if is_new else self._db.run(known, path).fetchone()
@@ -93,19 +94,19 @@ class FileWriter:
         return number
 
     def insert(self, file: NewFile, access: int, *, has_own_readers: bool) -> int:
-        """Store a file that is not there, yet without what is in it, for those whom an access list lets in."""
+        """Insert a new file with an access list, without content; return the file's number."""
         outline = file.outline
         self.changed = True
         row = (encoded(file.path), *file.state, outline.language, outline.note, self._generation, access)
         return self._insert_file((*row, self._generation, plain(outline.title), int(has_own_readers)))
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
-        """Put the row of a file; its number."""
+        """Insert the row of a file; return the file's number."""
         statement = f"INSERT INTO file (workspace, {FILE_COLUMNS}) VALUES (?,{marks(values)}) RETURNING id"
         return int(self._db.run(statement, *values).get)
 
     def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
-        """Store what is in files, by their numbers, with the hashes under which their pieces' vectors are stored."""
+        """Store the content of files, by number, with the hashes of their pieces' vectors."""
         texts = [(number, encoded(file.text)) for number, file, _ in files]
         lines = {number: Lines(data) for number, data in texts}
         outlines = [(number, file.outline) for number, file, _ in files]
@@ -117,7 +118,7 @@ class FileWriter:
         )
         pages = (_page_row(number, page, lines[number]) for number, outline in outlines for page in outline.pages)
         mentions = (
-            (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
+            (number, m.block, m.kind, plain(m.name)[:_MAX_NAME_CHARS])
             for number, outline in outlines
             for m in outline.mentions
         )
@@ -128,19 +129,19 @@ class FileWriter:
         self._db.insert("mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
-        """Other access lists for files and blocks."""
+        """Change the access lists of files and blocks."""
         rows = ((access, self._generation, self._db.workspace, file) for file, access in changed)
         self._db.executemany("UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?", rows)
 
     def touch(self, path: str, state: FileState) -> None:
-        """The same content with another time."""
+        """Record a new state for unchanged content."""
         self._db.execute(
             "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE workspace = ? AND path = ?",
             (*state, self._db.workspace, encoded(path)),
         )
 
     def drop(self, path: str) -> None:
-        """Forget a file."""
+        """Remove a file."""
         row = self._db.run("SELECT id FROM file WHERE workspace = ? AND path = ?", encoded(path)).fetchone()
         if row is None:
             return
@@ -151,26 +152,26 @@ class FileWriter:
         self.changed = True
 
     def _dropping(self, file: int) -> None:
-        """A file is about to go: what is derived from it has to know."""
+        """Hook before a file is removed, for the derived search data."""
 
     def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
-        """Those of the hashed texts that have no vector yet."""
+        """The hashes of texts without a stored vector."""
         hashes = set(text_hashes)
         statement = "SELECT hash FROM vector WHERE workspace = ? AND hash IN ({keys})"
         return hashes - {row[0] for row in self._db.run_in(statement, sorted(hashes))}
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Store the vectors of texts, eight bits for each number."""
+        """Store the vectors of texts, with eight bits for each number."""
         quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
         self.put_packed((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True))
 
     def put_packed(self, vectors: Iterable[tuple[bytes, bytes]]) -> None:
-        """Store vectors as they are stored: eight bits for each number."""
+        """Store vectors already quantized to eight bits for each number."""
         replaces = " ON CONFLICT (workspace, hash) DO UPDATE SET vector = excluded.vector"
         self._db.insert("vector", "hash, vector", vectors, replaces)
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
-        """Store what history says, in place of what was stored."""
+        """Replace the stored version history."""
         self._db.run("DELETE FROM activity WHERE workspace = ?")
         rows = (
             (encoded(a.block), int(a.timestamp.timestamp()), plain(a.actor), a.action, plain(a.detail), a.reference)
@@ -180,7 +181,7 @@ class FileWriter:
         self.set_fact("history", head)
 
     def settle_embedder(self, name: str, dimensions: int) -> None:
-        """Record who makes the vectors; refuse a second one."""
+        """Record the name of the embedder; a different embedder later raises EmbedderMismatch."""
         embedder, length = self._db.fact("embedder"), self._db.fact("dimensions")
         if embedder is None:
             self.set_fact("embedder", name)
@@ -199,7 +200,7 @@ class FileWriter:
 def _block_row(file: int, place: int, block: OutlineBlock) -> tuple[Any, ...]:
     name, qualified, signature, doc = map(plain, (block.name, block.qualified, block.signature, block.doc))
     lines = (block.parent, block.first_line, block.last_line)
-    return file, place, block.type, name[:_MOST_NAME_CHARS], qualified, *lines, signature, doc, block.page
+    return file, place, block.type, name[:_MAX_NAME_CHARS], qualified, *lines, signature, doc, block.page
 
 
 def _piece_row(file: int, piece: OutlinePiece, lines: Lines, key: bytes) -> tuple[Any, ...]:
@@ -217,12 +218,12 @@ def _page_row(file: int, page: OutlinePage, lines: Lines) -> tuple[Any, ...]:
 
 
 def piece_hashes(file: NewFile) -> list[bytes]:
-    """For each piece of a file the hash under which its vector is stored."""
+    """For each piece of a file the hash of the embedded text, the key of the vector."""
     return [text_hash(embedded_text(file.outline, p, file.text[p.start : p.end])) for p in file.outline.pieces]
 
 
 def drop_unused_vectors(db: Database) -> None:
-    """Delete the vectors that no piece uses any more."""
+    """Delete the vectors without a piece."""
     used = "SELECT hash FROM piece WHERE workspace = ?"
     db.run(f"DELETE FROM vector WHERE workspace = ? AND hash NOT IN ({used})", db.workspace)
 
@@ -231,17 +232,17 @@ def drop_unused_vectors(db: Database) -> None:
 
 
 def is_file_key(key: bytes) -> bool:
-    """Whether a grant is one at a path."""
+    """True if a grant key is for a path."""
     return key.startswith(_PATH_KEY)
 
 
 def path_of(key: bytes) -> str:
-    """The path of a file, or of a folder with `/` at its end; `/` for all files."""
+    """The path of a file, or of a folder with a final `/`; `/` for all files."""
     return decoded(key[len(_PATH_KEY) :]) or "/"
 
 
 def path_key(path: str) -> bytes:
-    """The key for what is granted at a path, whether or not anything is there: a folder's ends in `/`."""
+    """The grant key of a path, whether or not the path exists; the key of a folder ends in `/`."""
     stored = id_bytes(path)
     if stored in (b"/", b".", b"./"):
         return _PATH_KEY
@@ -251,7 +252,7 @@ def path_key(path: str) -> bytes:
 
 
 def known_path_key(db: Database, path: str) -> bytes | None:
-    """The key for what is granted at a file, or at a folder in which there are files; None for neither."""
+    """The grant key of an existing file, of a folder with files, or of a path with stored grants; else None."""
     stored = known_id(path)
     if stored is None:
         return None
@@ -264,7 +265,7 @@ def known_path_key(db: Database, path: str) -> bytes | None:
     below = "SELECT 1 FROM file WHERE workspace = ? AND path > ? AND path < ? LIMIT 1"
     if db.run(below, *_below(folder)).fetchone():
         return _PATH_KEY + folder
-    # What was granted can be taken back though the files are gone.
+    # Grants can be revoked even after the files are deleted.
     for key in (_PATH_KEY + stored, _PATH_KEY + folder):
         if db.run("SELECT 1 FROM permit WHERE workspace = ? AND block = ? LIMIT 1", key).fetchone():
             return key
@@ -272,7 +273,7 @@ def known_path_key(db: Database, path: str) -> bytes | None:
 
 
 def granted_files(db: Database, key: bytes) -> list[tuple[int, int, Access]]:
-    """The files that a grant is about: their numbers, those of their access lists, and who may read them now."""
+    """The files under a grant key: file number, number of the stored access list, and current access."""
     path = key[len(_PATH_KEY) :]
     where, values = "path = ?", [path]
     if not path:
@@ -285,12 +286,12 @@ def granted_files(db: Database, key: bytes) -> list[tuple[int, int, Access]]:
 
 
 def access_at(db: Database, path: bytes) -> Access:
-    """Who may read a file at a path."""
+    """The access of a file at a path."""
     keys = list(_keys_above(path))
     grants = grants_of(db, [*keys, *(key[:-1] for key in keys)])
     access = ROOT
     for key in keys:
-        # Whoever was kept out of a file is kept out of a folder that has taken its place.
+        # Denials at a file also apply to a folder of the same name that replaces the file.
         instead = grants.get(key[:-1], ()) if key.endswith(b"/") and key != _PATH_KEY else ()
         denied = [grant for grant in instead if grant.effect is Effect.DENY]
         access = access.changed_by(denied).changed_by(grants.get(key, ()))
@@ -298,7 +299,7 @@ def access_at(db: Database, path: bytes) -> Access:
 
 
 def grants_of(db: Database, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
-    """What is granted at these keys of blocks or paths."""
+    """The grants at the given keys of blocks or paths."""
     grants: dict[bytes, list[Grant]] = {}
     statement = "SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({keys})"
     for key, who, effect in db.run_in(statement, keys):
@@ -311,7 +312,7 @@ def _below(folder: bytes) -> tuple[bytes, bytes]:
 
 
 def _keys_above(path: bytes) -> Iterator[bytes]:
-    """The keys of all files, of each folder on the way down, and of the file itself."""
+    """The grant keys of all files, of each folder on the path, and of the file itself."""
     yield _PATH_KEY
     for i, sign in enumerate(path):
         if sign == ord("/"):
@@ -319,19 +320,19 @@ def _keys_above(path: bytes) -> Iterator[bytes]:
     yield _PATH_KEY + path
 
 
-# -- how much files are used
+# -- centrality of files
 
 
 def file_centrality(db: Database) -> dict[int, float]:
-    """How much each file is used by others; files that are not used are left out."""
+    """The centrality of each file, from uses in other files; unused files are left out."""
     return dict(db.run("SELECT id, central FROM file WHERE workspace = ? AND central <> 0"))
 
 
 def weigh_links(db: Database, generation: int) -> bool:
-    """Count how much each file is used; not anew for every small change. Whether anything was counted."""
+    """Recompute the centrality of files, except after small changes; True if any value changed."""
     since = int(db.fact("linked") or 0)
     fresh = int(db.run("SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", since).get)
-    if fresh <= _RELINK_SHARE * db.count("file") and db.count("mention") > _QUICKLY_LINKED:
+    if fresh <= _RELINK_SHARE * db.count("file") and db.count("mention") > _CHEAP_MENTIONS:
         return False
     before = file_centrality(db)
     mentioning = "SELECT name, count(DISTINCT file) FROM mention WHERE workspace = ? GROUP BY name"
@@ -342,12 +343,12 @@ def weigh_links(db: Database, generation: int) -> bool:
     used: dict[int, float] = {}
     for name, files in homes.items():
         # A name that many files define says little about any of them.
-        if len(files) <= _MOST_HOMES and name in users:
+        if len(files) <= _MAX_DEFINING_FILES and name in users:
             for file in files:
-                used[file] = used.get(file, 0.0) + min(users[name], _MOST_USERS) / len(files)
+                used[file] = used.get(file, 0.0) + min(users[name], _MAX_USING_FILES) / len(files)
     now = {file: math.log1p(value) for file, value in used.items()}
     changed = [file for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)]
     rows = [(now.get(file, 0.0), db.workspace, file) for file in changed]
     db.executemany("UPDATE file SET central = ? WHERE workspace = ? AND id = ?", rows)
-    FileWriter(db, generation).set_fact("linked", generation)
+    SqlFileWriter(db, generation).set_fact("linked", generation)
     return bool(changed)

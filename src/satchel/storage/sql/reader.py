@@ -1,7 +1,7 @@
-"""The reading half of a store over tables: blocks of files and of the workspace, links, activity, rows to transfer.
+"""The read side of a relational store: blocks of files and of the workspace, links, activity, rows to transfer.
 
-The blocks of files stand in the tree that reading the file gave. Links between them are resolved when they are asked
-for: by name, against what the workspace defines now.
+The blocks of a file form the tree from parsing the file. Links between them are resolved on request: by name, against
+the current definitions in the workspace.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from satchel.storage.sql.transfer import SqlTransferReader, records
 from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 
 _SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
-_LOOKED_AT: Final = 200
-_TARGETS: Final = 3
+_MAX_NAMED_BLOCKS: Final = 200  # bounds the sorting by nearness for very common names
+_MAX_LINK_TARGETS: Final = 3  # an ambiguous name links to the nearest few: one might be the wrong one, many are noise
 
 
 class CodeTree:
-    """The blocks of the files that may be read, and their links."""
+    """The blocks of readable files, and their links."""
 
     def __init__(self, rows: ReadableRows) -> None:
         self._rows = rows
         self._read: dict[str, list[Block]] = {}
 
     def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
-        """Those of the blocks that may be read, with their content."""
+        """The readable blocks among the given ids, with their content."""
         blocks: dict[str, Block] = {}
         for block_id in ids:
             block = _of_id(block_id, self._around(block_id))
@@ -57,7 +57,7 @@ class CodeTree:
         return [block for block in self._around(block_id) if block.parent == block_id][:limit]
 
     def siblings(self, block_id: str, count: int) -> list[Block]:
-        """The nearest blocks inside the same one, as many before as after, the nearest first."""
+        """The nearest blocks with the same parent, equally many before and after, nearest first."""
         around = self._around(block_id)
         own = _of_id(block_id, around)
         if own is None or own.parent is None:
@@ -67,7 +67,7 @@ class CodeTree:
         return alternating(row[:at][::-1][:count], row[at + 1 :][:count])
 
     def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
-        """What is inside a block from top to bottom, as deep and as much as asked for."""
+        """The blocks inside a block from top to bottom, at most `limit`, down to the depth `deepest`."""
         depth = {block_id: 0}
         inside = []
         for block in self._around(block_id):
@@ -78,13 +78,13 @@ class CodeTree:
         return inside[:limit]
 
     def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
-        """For each block the way up from itself to its file."""
+        """For each block the path from the block itself up to the file."""
         trails: dict[str, tuple[Step, ...]] = {}
         for block_id in ids:
             by_id = {block.id: block for block in self._around(block_id)}
             above, steps = by_id.get(block_id), []
             if not by_id and _SPAN.search(block_id):
-                # Some lines of a file are a block too, and stand directly below it.
+                # A range of lines (`path:10-20`) is a block too, directly below the file.
                 above = next(iter(self.blocks_of(_SPAN.sub("", block_id))), None)
                 steps = [Step(block_id, BlockType.FILE, "")] if above else []
             while above is not None:
@@ -95,7 +95,7 @@ class CodeTree:
         return trails
 
     def _parted(self, block_id: str) -> tuple[str, str]:
-        """The path and the name that an id is made of; a path may have the sign between them too."""
+        """The path and the qualified name in a block id; the path may contain the separator `#` too."""
         places = [i for i, sign in enumerate(block_id) if sign == "#"]
         for at in (len(block_id), *reversed(places)):
             known = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
@@ -146,11 +146,11 @@ class CodeTree:
     # -- links
 
     def links_from(self, block_id: str, limit: int) -> list[Link]:
-        """What a block refers to; a name that nothing here defines has no target."""
+        """The links from a block; a link to an undefined name has no target."""
         return list(islice(self._going_out(block_id), limit))
 
     def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
-        """What refers to the name of a block; a file is referred to by whoever imports it."""
+        """The links to the name of a block; for a file, the links from importing files."""
         links = (link for link in self._coming_in(block_id) if kind is None or link.kind is kind)
         return list(islice(links, limit))
 
@@ -189,17 +189,17 @@ class CodeTree:
                 yield Link(source=source, kind=_link_kind(kind, origin, block_id), name=name, target=block_id)
 
     def _blocks_named(self, name: str, near: str) -> list[str]:
-        """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
+        """The blocks with the given name: in the same file if any, else anywhere, nearest folders first."""
         rows = self._rows.run(
-            QUERIES["blocks_named"], _last_part(name), FIRST_PATH, in_files=IN_FILES, limit=_LOOKED_AT
+            QUERIES["blocks_named"], _last_part(name), FIRST_PATH, in_files=IN_FILES, limit=_MAX_NAMED_BLOCKS
         )
         places = [(decoded(path), str(qualified)) for path, qualified in rows]
         here = [place for place in places if place[0] == near]
         ordered = here or sorted(places, key=lambda place: -_shared_folders(place[0], near))
-        return [f"{path}#{qualified}" for path, qualified in ordered[:_TARGETS]]
+        return [f"{path}#{qualified}" for path, qualified in ordered[:_MAX_LINK_TARGETS]]
 
     def _files_named(self, name: str, near: str) -> list[str]:
-        """The files that a module's name stands for: `requests.auth` and `./auth` are auth.py, the nearest first."""
+        """The files for a module name, nearest first: `requests.auth` and `./auth` are auth.py."""
         stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
         if not stem:
             return []
@@ -208,7 +208,7 @@ class CodeTree:
         fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
         extension = near.rpartition(".")[2]
         fitting.sort(key=lambda path: (not path.endswith(f".{extension}"), -_shared_folders(path, near)))
-        return fitting[:_TARGETS]
+        return fitting[:_MAX_LINK_TARGETS]
 
 
 def _of_id(block_id: str, blocks: Iterable[Block]) -> Block | None:
@@ -222,7 +222,7 @@ def _moment(nanoseconds: int) -> datetime:
 
 
 def _link_kind(kind: str, source: str, target: str) -> LinkKind:
-    """What a test calls, it tests."""
+    """The kind of a link; a call from a test to other code is a TESTS link."""
     is_call = kind == LinkKind.CALLS
     if is_call and kind_of(source.partition("#")[0]).test and not kind_of(target.partition("#")[0]).test:
         return LinkKind.TESTS
@@ -234,13 +234,13 @@ def _last_part(name: str) -> str:
 
 
 def _shared_folders(path: str, other: str) -> int:
-    """How many folders two paths have in common."""
+    """The number of leading folders common to two paths."""
     pairs = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class RelationalReader(FileReader):
-    """Reads the tables; what a block's id names is looked for in the store's own blocks, then in files."""
+    """Reads the tables; a block id is looked up among the workspace's blocks first, then in files."""
 
     @contextmanager
     def _tree_of(self, block_id: str, filters: Filters) -> Iterator[Tree | CodeTree]:
@@ -249,11 +249,11 @@ class RelationalReader(FileReader):
             yield tree if tree.shows(block_id) else CodeTree(rows)
 
     def block(self, block_id: str, filters: Filters) -> Block | None:
-        """The block of that id, with its content."""
+        """The block with the given id, including content."""
         return self.blocks([block_id], filters).get(block_id)
 
     def blocks(self, ids: Sequence[str], filters: Filters) -> dict[str, Block]:
-        """Those of the blocks that may be read, with their content."""
+        """The readable blocks among the given ids, with their content."""
         with self._readable(filters) as rows:
             blocks = Tree(rows).blocks(ids)
             return blocks | CodeTree(rows).blocks(block_id for block_id in ids if block_id not in blocks)
@@ -269,28 +269,28 @@ class RelationalReader(FileReader):
             return tree.children(block_id, limit)
 
     def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
-        """The nearest siblings of a block, `count` before and as many after it, the nearest first."""
+        """The nearest siblings of a block, `count` before and `count` after the block, nearest first."""
         with self._tree_of(block_id, filters) as tree:
             return tree.siblings(block_id, count)
 
     def descendants(self, block_id: str, filters: Filters, *, limit: int, deepest: int) -> list[Block]:
-        """What is below a block in reading order."""
+        """The blocks below a block in reading order."""
         with self._tree_of(block_id, filters) as tree:
             return tree.descendants(block_id, limit, deepest)
 
     def trails(self, ids: Sequence[str], filters: Filters) -> dict[str, tuple[Step, ...]]:
-        """For each block the way up from itself, as far as the readers may see."""
+        """For each readable block the path from the block itself up to the highest readable ancestor."""
         with self._readable(filters) as rows:
             trails = Tree(rows).trails(ids)
             return trails | CodeTree(rows).trails(block_id for block_id in ids if block_id not in trails)
 
     def distances(self, block_id: str, ids: Sequence[str], filters: Filters) -> dict[str, int]:
-        """How many steps through the tree lead from a block to others; those that none lead to are left out."""
+        """The number of steps through the readable tree from a block to each id; unreachable blocks are left out."""
         steps = steps_from(block_id, self.trails([block_id, *ids], filters))
         return {other: steps[other] for other in ids if other in steps}
 
     def blocks_from(self, origin: str) -> list[str]:
-        """The ids of the blocks that came from a source."""
+        """The ids of the blocks from a source."""
         with self._reading() as db:
             rows = db.run("SELECT id FROM node WHERE workspace = ? AND origin = ?", origin)
             return [decoded(row[0]) for row in rows]
@@ -298,12 +298,12 @@ class RelationalReader(FileReader):
     # -- links and activity
 
     def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
-        """What a block refers to, resolved by name where the workspace defines it."""
+        """The links from a block, resolved by name where the workspace defines the name."""
         with self._tree_of(block_id, filters) as tree:
             return tree.links_from(block_id, limit)
 
     def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
-        """What refers to a block, or to its name."""
+        """The links to a block or to the block's name."""
         with self._tree_of(block_id, filters) as tree:
             return tree.links_to(block_id, kind, limit)
 
@@ -327,7 +327,7 @@ class RelationalReader(FileReader):
             return Tree(rows).listed(f"node.due IS NOT NULL{where}", values, "node.due, node.id", limit)
 
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
-        """What history says, the newest first."""
+        """The commits in the version history with changes to files, newest first."""
         with self._readable(filters) as rows:
             return _commits(rows, limit, ("activity.path = ?", None if path is None else encoded(path)))
 
@@ -342,7 +342,7 @@ class RelationalReader(FileReader):
         latest: bool = False,
         limit: int = 50,
     ) -> list[Activity]:
-        """What was done to blocks and files, by one or by anybody, the newest first; with `latest` once for each."""
+        """The activity on blocks and files, newest first; with `latest` only the newest for each block or file."""
         where, values = conditions(
             ("deed.actor = ?", actor),
             ("deed.at >= ?", since and micros(since)),
@@ -360,21 +360,21 @@ class RelationalReader(FileReader):
             activity.sort(key=lambda entry: entry.timestamp, reverse=True)
         return [entry for entry in activity if until is None or entry.timestamp <= until][:limit]
 
-    # -- everything, for its owner
+    # -- export for the owner
 
     def records(self) -> Iterator[Record]:
-        """Everything in the workspace that is not read from files, for whoever owns it."""
+        """Everything in the workspace except indexed files, for the owner."""
         with self._reading() as db:
             yield from records(db)
 
     @property
     def transfer(self) -> TransferReader:
-        """Everything that is stored, for another store to take over."""
+        """All stored rows, for another store to import."""
         return SqlTransferReader(self._reading)
 
 
 def _commits(rows: ReadableRows, limit: int, *requirements: tuple[str, Any]) -> list[Activity]:
-    """What history says of files under conditions, the newest first."""
+    """The commits in the version history under SQL conditions, newest first."""
     where, values = conditions(*requirements)
     commits = rows.run(QUERIES["commits"], *values, where=where, limit=max(0, limit))
     return [activity_from(place, at * 10**6, *texts) for place, at, *texts in commits]

@@ -1,6 +1,6 @@
-"""How a store talks to its tables: the database, how values stand in columns, and who may read which rows.
+"""Database access for the stores: statements, the encoding of values in columns, and access filters for rows.
 
-Each distinct access list is a row, and each file and block has the number of its list.
+Each distinct access list is a row, and each file and block stores the number of its list.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from satchel.errors import InvalidInput
 from satchel.models.access import DEFAULT, ROOT, Access, DefaultAccess
 
 _Value = TypeVar("_Value")
-_MOST_ID_CHARS: Final = 2000
-_REMEMBERED: Final = 64
+_MAX_ID_CHARS: Final = 2000  # ids are indexed, and PostgreSQL indexes up to about 2,600 bytes
+_MAX_CACHED_FILTERS: Final = 64  # a condition lists all its access lists, and may be long
 _ROOT_KEY: Final = "*"
 
 NODE_PATH: Final = b"\0"
-"""How the path of a block begins where files have theirs: with what no file's name can hold."""
+"""The prefix of a workspace block's path in `file`: NUL, impossible in file names."""
 
 IN_FILES: Final = "file.path >= ?"
-"""The condition under which a row of `file` is a file's; bound to FIRST_PATH."""
+"""SQL condition for rows of `file` that are files, not workspace blocks; bound to FIRST_PATH."""
 
 FIRST_PATH: Final = b"\x01"
-"""No file has a path below this, and every block has."""
+"""Sorts after the path of every workspace block, and before the path of every file."""
 
 
 # -- statements
 
 
 class Rows(Protocol):
-    """What a statement gives."""
+    """The result rows of a statement."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -46,48 +46,48 @@ class Rows(Protocol):
 
     @property
     def get(self) -> Any:
-        """The one value of the one row, or None."""
+        """The first value of the first row, or None."""
 
 
 class Database(Protocol):
-    """Runs statements with `?` where values go."""
+    """Runs statements with `?` as placeholder."""
 
     workspace: int
-    """The number of the workspace, which statements bind."""
+    """The number of the workspace, bound in every statement."""
     like: str
-    """The operator that compares with a pattern and ignores case."""
+    """The operator for case-insensitive patterns."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
-        """Run one statement."""
+        """Run a statement."""
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
-        """Run it once for each row of values."""
+        """Run a statement for each row of values."""
 
     def changes(self) -> int:
-        """How many rows the last statement changed."""
+        """The number of rows changed by the last statement."""
 
     def run(self, statement: str, *values: Any) -> Rows:
-        """What a statement gives whose first mark is the workspace's."""
+        """Run a statement with the workspace as the first bound value."""
         return self.execute(statement, (self.workspace, *values))
 
     def run_in(self, statement: str, keys: Sequence[Any], *values: Any) -> Iterator[Any]:
-        """The rows for all keys, which stand at `{keys}`, behind the workspace and before the other values."""
+        """The rows for all keys, bound at `{keys}`: after the workspace and before the remaining values."""
         for batch in batches(keys):
             yield from self.run(statement.format(keys=marks(batch)), *batch, *values)
 
     def insert(self, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str = "") -> None:
-        """Insert rows of the workspace, whose values are in the order of the columns."""
+        """Insert rows of the workspace, with values in the order of the columns."""
         self.executemany(_insertion(self.workspace, table, columns, on_conflict), rows)
 
     def rows_by_file(self, statement: str) -> dict[int, list[Sequence[Any]]]:
-        """The rows of each file; the first column is the file's number, and the only mark the workspace's."""
+        """The rows by file number; the first column is the file number, the only placeholder the workspace."""
         by_file: dict[int, list[Sequence[Any]]] = {}
         for file, *row in self.run(statement):
             by_file.setdefault(file, []).append(row)
         return by_file
 
     def count(self, table: str) -> int:
-        """The number of rows that the workspace has in a table."""
+        """The number of the workspace's rows in a table."""
         return int(self.run(f"SELECT count(*) FROM {table} WHERE workspace = ?").get)
 
     def fact(self, name: str) -> Any:
@@ -96,12 +96,12 @@ class Database(Protocol):
 
 
 def marks(values: Sized) -> str:
-    """A mark for each of the values, as `?,?,?`."""
+    """A placeholder for each value, as in `?,?,?`."""
     return ",".join("?" * len(values))
 
 
 def numbers_text(numbers: Iterable[int]) -> str:
-    """Distinct numbers in order, as a statement lists them."""
+    """The distinct numbers in ascending order, separated by commas for SQL."""
     return ",".join(map(str, sorted(set(numbers))))
 
 
@@ -112,7 +112,7 @@ def _insertion(workspace: int, table: str, columns: str, on_conflict: str) -> st
 
 
 def conditions(*conditions: tuple[str, Any]) -> tuple[str, list[Any]]:
-    """The conditions with a value, each behind an AND, and the values; `{}` becomes the marks of a tuple's values."""
+    """SQL of the conditions with a value, each after an AND, and the values; `{}` becomes a tuple's placeholders."""
     text = ""
     bound: list[Any] = []
     for condition, value in conditions:
@@ -124,7 +124,7 @@ def conditions(*conditions: tuple[str, Any]) -> tuple[str, list[Any]]:
 
 
 def batches(values: Sequence[_Value], size: int = 500) -> Iterator[Sequence[_Value]]:
-    """The values, so many at a time that each batch fits into one statement."""
+    """The values in batches small enough for a statement's limit on bound values."""
     for i in range(0, len(values), size):
         yield values[i : i + size]
 
@@ -133,29 +133,29 @@ def batches(values: Sequence[_Value], size: int = 500) -> Iterator[Sequence[_Val
 
 
 def encoded(text: str) -> bytes:
-    """A text or path as it is stored: the bytes that the file system knows."""
+    """A text or path in stored form: the bytes of the file system (UTF-8 with surrogateescape)."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def decoded(stored: bytes) -> str:
-    """A stored text, path or id as the rest of the program sees it."""
+    """The text, path or id from the stored bytes."""
     return stored.decode("utf-8", "surrogateescape")
 
 
 def plain(text: str) -> str:
-    """Without what UTF-8 cannot hold."""
+    """The text with characters outside UTF-8 replaced."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def is_node(path: bytes) -> bool:
-    """Whether what is stored under this path is a block of the workspace's own, and not a file."""
+    """True if the path is of a workspace block, not of a file."""
     return path.startswith(NODE_PATH)
 
 
 def id_bytes(block_id: str) -> bytes:
-    """An id as it is stored."""
-    if not isinstance(block_id, str) or not 0 < len(block_id) <= _MOST_ID_CHARS:
-        raise InvalidInput("id", block_id, f"must be text of 1 to {_MOST_ID_CHARS} characters")
+    """A block id in stored form; raises InvalidInput for an invalid id."""
+    if not isinstance(block_id, str) or not 0 < len(block_id) <= _MAX_ID_CHARS:
+        raise InvalidInput("id", block_id, f"must be text of 1 to {_MAX_ID_CHARS} characters")
     try:
         return encoded(block_id)
     except UnicodeEncodeError:
@@ -163,34 +163,34 @@ def id_bytes(block_id: str) -> bytes:
 
 
 def known_id(block_id: str) -> bytes | None:
-    """An id as it may be stored, or None for what cannot be one."""
+    """A block id in stored form, or None for an invalid id."""
     with suppress(InvalidInput):
         return id_bytes(block_id)
     return None
 
 
 class Lines:
-    """Where the lines of a text begin and end, in bytes."""
+    """The start and end of each line of a text, in bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._starts = [0, *(feed.end() for feed in re.finditer(b"\n", data)), len(data)]
 
     def start(self, line: int) -> int:
-        """Where a line begins; the first is 1."""
+        """The byte offset of a line's start; the first line is 1."""
         return self._starts[line - 1]
 
     def end(self, line: int) -> int:
-        """Where it ends, without its line feed."""
+        """The byte offset of a line's end, without the line feed."""
         end = self._starts[line]
         return end - 1 if end and self._data[end - 1 : end] == b"\n" else end
 
 
-# -- who may read
+# -- access
 
 
 class AccessFilter(NamedTuple):
-    """SQL condition on `file` and the values of its marks; it stands behind the other marks of a statement."""
+    """SQL condition on `file` with bound values; both come after all other placeholders of a statement."""
 
     condition: str
     values: tuple[Any, ...] = ()
@@ -199,7 +199,7 @@ class AccessFilter(NamedTuple):
 UNRESTRICTED: Final = AccessFilter("true")
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED_FILTERS)
 def filter_by_lists(access: frozenset[int] | None) -> AccessFilter:
     """SQL condition that limits rows to the given access lists (None: no limit)."""
     if access is None:
@@ -208,24 +208,24 @@ def filter_by_lists(access: frozenset[int] | None) -> AccessFilter:
 
 
 class ReadableRows(NamedTuple):
-    """The tables as somebody may read them: by the access lists that let them in, or None if all do."""
+    """The tables with a reader's access: the readable access lists, or None for all."""
 
     db: Database
     allowed: frozenset[int] | None
     filter: AccessFilter
 
     def shows(self, access: int) -> bool:
-        """Whether what has this access list may be read."""
+        """True if rows with this access list are readable."""
         return self.allowed is None or access in self.allowed
 
     def run(self, statement: str, *values: Any, **parts: object) -> Rows:
-        """What a statement gives whose `{readable}` is the access condition; its other `{…}` are given by name."""
+        """Run a statement with `{readable}` as the access condition; `parts` fill the remaining `{…}` by name."""
         text = statement.format(readable=self.filter.condition, **parts)
         return self.db.run(text, *values, *self.filter.values)
 
 
 def access_number(db: Database, access: Access) -> int:
-    """The number of an access list, which is stored once however many files have it."""
+    """The number of an access list; equal lists share a row."""
     key = _access_key(access)
     row = db.run("SELECT id FROM access WHERE workspace = ? AND readers = ?", key).fetchone()
     if row is None:
@@ -234,7 +234,7 @@ def access_number(db: Database, access: Access) -> int:
 
 
 def access_of(db: Database, number: int) -> Access:
-    """The access list of that number."""
+    """The access list with the given number."""
     return _access(str(db.run("SELECT readers FROM access WHERE workspace = ? AND id = ?", number).get))
 
 
@@ -262,7 +262,7 @@ def _access(key: str) -> Access:
 
 
 def default_access(db: Database) -> DefaultAccess:
-    """Who may read what nothing was said about."""
+    """Who may read files and blocks without a grant."""
     statement = "SELECT name, value FROM fact WHERE workspace = ? AND name IN ('multi_user', 'default_access')"
     facts = dict(db.run(statement))
     if not int(facts.get("multi_user") or 0):
@@ -273,7 +273,7 @@ def default_access(db: Database) -> DefaultAccess:
 def readable_lists(
     readers: frozenset[str] | None, default: DefaultAccess, lists: Mapping[int, Access]
 ) -> frozenset[int] | None:
-    """The numbers of the access lists that allow one of these readers; None if all do."""
+    """The numbers of the access lists with access for any of these readers; None means all."""
     if readers is None and default is DefaultAccess.OWNER:
         return None
     asking = readers or frozenset()

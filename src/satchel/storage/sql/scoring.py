@@ -1,4 +1,4 @@
-"""What speaks for each piece: words, names, paths and meaning, gathered over all of them at once."""
+"""The evidence for each piece: BM25 of words, matches in names and paths, and vector similarity."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from satchel.ports.file_index import Candidate, StoreQuery
 
 TEXT, NAME, STEM, FOLDER = "text", "name", "stem", "folder"
-"""The fields: what a piece says, what it is called; the file's own name, and the folders that it lies in."""
+"""The indexed fields: text and name of a piece; name (stem) and folders of the file."""
 
 CODE, NOTE, PROSE, PAGED = range(4)
-"""How a file is read: for what it defines, as a note of its own, as prose, page by page."""
+"""How a file is read: as code, as a note (workspace block), as prose, or as a document with pages."""
 
 PIECE_FIELDS: Final = (TEXT, NAME)
 FILE_FIELDS: Final = (STEM, FOLDER)
 
 
 class Postings(NamedTuple):
-    """The documents that hold a term, and how often."""
+    """The documents with a term, and the term's count in each."""
 
     documents: NDArray[np.uint32]
     counts: NDArray[np.uint8]
@@ -39,7 +39,7 @@ def hash_of(term: str) -> int:
 
 
 def among(values: NDArray[np.int64], numbers: Collection[int]) -> NDArray[np.bool_]:
-    """Which of the values are among these numbers."""
+    """A mask of the values contained in these numbers."""
     ids = np.array(sorted(numbers), np.int64)
     if not len(ids):
         return np.zeros(len(values), bool)
@@ -47,7 +47,7 @@ def among(values: NDArray[np.int64], numbers: Collection[int]) -> NDArray[np.boo
 
 
 class Columns:
-    """Files and their pieces, which stand together."""
+    """Files and their pieces as parallel arrays; the pieces of a file are adjacent."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.files: NDArray[np.int64] = arrays["files"]
@@ -60,50 +60,51 @@ class Columns:
 
     @cached_property
     def one_to_one(self) -> bool:
-        """Whether every file has exactly one piece, as blocks of a workspace mostly have."""
+        """True if every file has exactly one piece, the usual case for blocks of a workspace."""
         return len(self.files) == len(self.piece_ids) and bool((np.diff(self.piece_files.astype(np.int64)) == 1).all())
 
     @cached_property
     def borders(self) -> NDArray[np.int64]:
-        """Where the pieces of each file begin that has any, and one past the end: they stand together."""
+        """The start of each file's run of pieces, for files with pieces, followed by the total number of pieces."""
         owner = self.piece_files
         starts = np.flatnonzero(np.diff(owner, prepend=owner[:1] + 1)) if len(owner) else np.empty(0, np.int64)
         return np.append(starts, len(owner))
 
     @cached_property
     def with_pieces(self) -> NDArray[np.uint32]:
-        """The files that have pieces."""
+        """The indexes of the files with pieces."""
         return self.piece_files[self.borders[:-1]]
 
     @cached_property
     def has_pieces(self) -> NDArray[np.bool_]:
-        """Whether each file has pieces."""
+        """A mask of the files with pieces."""
         has_pieces = np.zeros(len(self.files), bool)
         has_pieces[self.with_pieces] = True
         return has_pieces
 
     @cached_property
     def place(self) -> NDArray[np.int64]:
-        """Where in the borders each file is found."""
+        """The index of each file in `borders`; -1 for a file without pieces."""
         place = np.full(len(self.files), -1)
         place[self.with_pieces] = np.arange(len(self.with_pieces))
         return place
 
     @cached_property
     def file_lengths(self) -> NDArray[np.float64]:
-        """How many words each file has."""
+        """The number of words in each file."""
         return np.bincount(self.piece_files, self.lengths[TEXT], len(self.files)).astype(np.float64)
 
 
-_K1: Final = 1.2
-_B_PIECE: Final = 0.6
-_B_FILE: Final = 0.75
-_BEST_OF_FILE: Final = 5
-_FEW_SHARE: Final = 0.6
+_BM25_K1: Final = 1.2  # the usual value of BM25's k1: how soon repeating a word stops counting
+_BM25_B_PIECE: Final = 0.6  # below the usual 0.75: length counts less among pieces than among whole files
+_BM25_B_FILE: Final = 0.75  # the usual value of BM25's b: how much the length of a document counts
+_MAX_PIECES_PER_FILE: Final = 5  # bounds the candidates of one long file; the ranker sees no further piece of it
+# Of the pieces: with fewer visible, copying them out costs less than comparing the hidden ones too.
+_GATHER_SHARE: Final = 0.6
 STEPS: Final = 2047
-"""In so many steps a question's vector is taken: few enough for half precision, in which PostgreSQL keeps vectors."""
+"""The scale of a question's quantized vector: below 2,048 every whole number is exact in half precision (`halfvec`)."""
 
-# How evidence is added up to choose which files are looked at; the ranker weighs it anew.
+# Weights for the choice of candidate files; the ranker then applies its own weights.
 _FILE_MIX: Final = {
     "file_text": 1.0,
     "text": 1.0,
@@ -116,13 +117,13 @@ _FILE_MIX: Final = {
 _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
 _PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
 _BEST: Final = ("text", "coverage", "name", "name_precision", "meaning")
-"""The evidence of the best piece that speaks for its file, too."""
-_PASSAGES: Final = 60
-"""How many passages of documents are looked at, however few documents they are from."""
+"""The evidence of a file's best piece that also counts as evidence for the file."""
+_MAX_PASSAGES: Final = 60
+"""Candidates for the ranker from all documents together, with no limit for a single document."""
 
 
 class View:
-    """Columns, and which of their files and pieces may be seen; kept for as long as that stays so."""
+    """Columns with masks of the visible files and pieces; reusable while the visible set stays the same."""
 
     def __init__(self, segment: Columns, files: NDArray[np.bool_], pieces: NDArray[np.bool_] | None = None) -> None:
         self.segment = segment
@@ -132,8 +133,8 @@ class View:
         self.everything = bool(seen.all())
         self.seen = seen
         self.piece_count = float(np.count_nonzero(seen))
-        self.few = np.flatnonzero(seen) if self.piece_count < _FEW_SHARE * len(seen) else None
-        """The pieces that may be seen, where they are so few that it pays to pick them out."""
+        self.few = np.flatnonzero(seen) if self.piece_count < _GATHER_SHARE * len(seen) else None
+        """The indexes of the visible pieces if they are few enough for copying them out to pay; else None."""
         self.file_count = float(np.count_nonzero(files))
         self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
         askable = files & segment.has_pieces
@@ -146,30 +147,30 @@ class View:
         self.askable = askable
 
 
-class Source(Protocol):
-    """What can be asked for evidence."""
+class EvidenceSource(Protocol):
+    """A source of evidence: postings and vector similarity under a view."""
 
     view: View
-    """What may be seen of it."""
+    """The visible part of the source."""
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
 
     def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
-        """How near each piece is in meaning."""
+        """The similarity of each piece to the question."""
 
 
 def in_steps(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A question's vector in whole numbers.
+    """A question's vector scaled to whole numbers.
 
-    They are small enough that every sum of their products with a piece's is exact: otherwise the last bit of a row
-    would tell how many rows there are beside it, those that may not be seen included.
+    The numbers are small enough to make every dot product with a piece's vector exact: otherwise the last bit of a
+    result would depend on the number of neighbouring rows, and leak the presence of hidden rows.
     """
     return np.rint(np.nan_to_num(vector, posinf=1.0, neginf=-1.0) * STEPS).astype(np.float32)
 
 
 class _Weights(NamedTuple):
-    """The question's terms: their hashes, and how much each tells, in a text and in a document's name."""
+    """The question's terms: their hashes, and the weight of each, in a text and in a document's name."""
 
     hashes: list[int]
     shares: NDArray[np.float64]
@@ -179,15 +180,15 @@ class _Weights(NamedTuple):
 
 
 def gather(
-    sources: Sequence[Source], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]
+    sources: Sequence[EvidenceSource], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]
 ) -> list[Candidate]:
     """The candidates of the files with the most evidence, best first.
 
-    `defining` maps files to their pieces that define one of the question's names: they are always looked at.
+    `defining` maps files to the pieces with a definition of a name in the question: these pieces are always candidates.
     """
     weights = _weigh(sources, query)
     views = [source.view for source in sources]
-    # Prose beside code tells about the code, and is ranked with it; where there is little else, it is what is read.
+    # Beside code, prose describes the code and is ranked by file; in a mostly prose folder, prose is ranked by passage.
     mostly_prose = sum(view.prose_count for view in views) > sum(view.code_count for view in views)
     reading = PROSE if mostly_prose else PAGED
     filled = [source for source in sources if len(source.view.segment.piece_ids)]
@@ -205,7 +206,7 @@ def gather(
 
 
 def with_use(candidates: Sequence[Candidate], central: Mapping[int, float]) -> list[Candidate]:
-    """The candidates, with how much their files are used by others."""
+    """The candidates with the centrality of their files added."""
     of_files: dict[int, Mapping[str, float]] = {}
     for c in candidates:
         if id(c.of_file) not in of_files:
@@ -215,20 +216,20 @@ def with_use(candidates: Sequence[Candidate], central: Mapping[int, float]) -> l
 
 
 def _best_passages(segments: Sequence[_Evidence]) -> list[Candidate]:
-    """The best pieces of all documents, however many are from the same one."""
+    """The best pieces of all documents, without a limit for each document."""
     best = sorted(
         ((-score, int(e.view.segment.piece_ids[i]), e, i) for e in segments for score, i in e.best_passages()),
         key=lambda entry: entry[:2],
     )
-    return [evidence.passage(i) for *_, evidence, i in best[:_PASSAGES]]
+    return [evidence.passage(i) for *_, evidence, i in best[:_MAX_PASSAGES]]
 
 
-def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
+def _weigh(sources: Sequence[EvidenceSource], query: StoreQuery) -> _Weights:
     terms = list(query.terms)
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
     naming_files = np.zeros(len(terms))
-    # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
+    # Only visible documents are counted: otherwise words in hidden files would leak through the scores.
     views = [source.view for source in sources]
     for source, view in zip(sources, views, strict=True):
         for i, postings in enumerate(source.postings(TEXT, hashes)):
@@ -241,9 +242,9 @@ def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
     words = sum(view.word_count for view in views)
     frequency += naming_files > 0
     in_question = np.array([query.terms[term] for term in terms])
-    # What no document holds cannot tell them apart.
+    # A term in no document cannot distinguish documents.
     weights = np.where(frequency > 0, in_question * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)
-    # In names, what many documents are called tells little, however rare it is in their texts; and the other way round.
+    # Rarity is counted separately in names: a word may be common in names and rare in texts, or the reverse.
     rarity = np.log(1 + (files - naming_files + 0.5) / (naming_files + 0.5))
     naming = np.where(naming_files > 0, in_question * rarity, 0.0)
     mean_piece, mean_file = words / max(pieces, 1), words / max(files, 1)
@@ -251,16 +252,16 @@ def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
 
 
 class _Evidence:
-    """The evidence in one segment, as arrays over its pieces and files.
+    """The evidence in a segment, as arrays over the segment's pieces and files.
 
-    Only what is needed to choose the files is worked out for all of them; the rest for those that are chosen.
+    Only the evidence for choosing files is computed for all files; the rest is computed for the chosen files.
     """
 
-    def __init__(self, source: Source, query: StoreQuery, weights: _Weights, reading: int) -> None:
+    def __init__(self, source: EvidenceSource, query: StoreQuery, weights: _Weights, reading: int) -> None:
         self._source = source
         self.view = view = source.view
         self._in_passages = view.segment.reading >= reading
-        """Which files are ranked passage by passage."""
+        """A mask of the files ranked by passage."""
         self._segment = view.segment
         self._weights = weights
         n_pieces, n_files = len(self._segment.piece_ids), len(self._segment.files)
@@ -274,7 +275,7 @@ class _Evidence:
         self.file_score = self._score(n_files)
 
     def _words(self, n_pieces: int, n_files: int) -> None:
-        """BM25 of pieces and of whole files, and how much of the question each holds."""
+        """Compute BM25 of pieces and of whole files, and the covered share of the question."""
         segment, weights = self._segment, self._weights
         lengths, file_lengths = segment.lengths[TEXT], segment.file_lengths
         text, coverage = np.zeros(n_pieces), np.zeros(n_pieces)
@@ -284,20 +285,20 @@ class _Evidence:
             if not weight or not len(documents):
                 continue
             counts = postings.counts.astype(np.float64)
-            text[documents] += weight * counts / (counts + _norm(lengths[documents], _B_PIECE, weights.mean_piece))
+            text[documents] += weight * counts / (counts + _norm(lengths[documents], _BM25_B_PIECE, weights.mean_piece))
             coverage[documents] += weight
             files = segment.piece_files[documents]
             if not segment.one_to_one:
-                # The pieces of a file stand together, and so do their counts.
+                # The pieces of a file are adjacent, and so are their counts.
                 first = np.flatnonzero(np.diff(files, prepend=files[0] + 1))
                 files, counts = files[first], np.add.reduceat(counts, first)
-            file_text[files] += weight * counts / (counts + _norm(file_lengths[files], _B_FILE, weights.mean_file))
+            file_text[files] += weight * counts / (counts + _norm(file_lengths[files], _BM25_B_FILE, weights.mean_file))
             file_coverage[files] += weight
         self._of_piece |= {"text": text, "coverage": coverage}
         self._of_file |= {"file_text": file_text, "file_coverage": file_coverage}
 
     def _matches(self, into: dict[str, NDArray[Any]], field: str, size: int) -> None:
-        """How much of the question a name says, and how many of its words."""
+        """Compute for each name the covered share of the question, and the number of matching words."""
         weights = self._weights
         covered, matched = np.zeros(size), np.zeros(size)
         for postings, weight in zip(self._source.postings(field, weights.hashes), weights.shares, strict=True):
@@ -314,7 +315,7 @@ class _Evidence:
         return np.asarray(np.maximum(likeness, 0.0, out=likeness))
 
     def _score(self, n_files: int) -> NDArray[Any]:
-        """What speaks for each file, added up; less than nothing for what may not be seen."""
+        """The weighted sum of the evidence for each file; -1 for hidden files and for files ranked by passage."""
         segment = self._segment
         mixed = np.zeros(n_files)
         for name, weight in _FILE_MIX.items():
@@ -326,7 +327,7 @@ class _Evidence:
         return np.where(self.view.askable & ~self._in_passages, mixed, -1.0)
 
     def _best(self, name: str, n_files: int) -> NDArray[Any]:
-        """For each file the most that one of its pieces has."""
+        """For each file the maximum over the file's pieces."""
         segment, values = self._segment, self._of_piece[name]
         if segment.one_to_one:
             return values
@@ -338,7 +339,7 @@ class _Evidence:
         score = self.file_score
         count = min(top_k, len(score))
         best = np.argpartition(-score, count - 1)[:count] if count < len(score) else np.arange(len(score))
-        # Ties fall to the file that was read first, whatever the partition did with them.
+        # Ties go to the file indexed first: the partition's order is arbitrary.
         chosen = {int(i) for i in best if score[i] > 0}
         if defining:
             is_defining = among(self._segment.files, defining)
@@ -346,7 +347,7 @@ class _Evidence:
         return sorted(chosen)
 
     def best_passages(self) -> list[tuple[float, int]]:
-        """The best pieces of documents, each with what speaks for it."""
+        """The best pieces of documents, each with a score."""
         if not self._in_passages.any():
             return []
         segment = self._segment
@@ -359,15 +360,15 @@ class _Evidence:
         for name, weight in _PASSAGE_MIX.items():
             score += weight * (self._of_piece[name] if name in self._of_piece else self._of_file[name][owner])
         best = np.flatnonzero(seen & (score > 0))
-        if len(best) > _PASSAGES:
-            # Of those that are as good as the last one that has room, the first: what is hidden has no say in it.
-            least = np.partition(score[best], -_PASSAGES)[-_PASSAGES]
+        if len(best) > _MAX_PASSAGES:
+            # Ties at the limit go to the first pieces: hidden pieces must not influence the choice.
+            least = np.partition(score[best], -_MAX_PASSAGES)[-_MAX_PASSAGES]
             above = best[score[best] > least]
-            best = np.concatenate([above, best[score[best] == least][: _PASSAGES - len(above)]])
+            best = np.concatenate([above, best[score[best] == least][: _MAX_PASSAGES - len(above)]])
         return [(score.item(i), i) for i in best.tolist()]
 
     def _titles(self) -> NDArray[Any]:
-        """How much of what names a document in the question each one's name says."""
+        """For each document the share of the question's naming terms in the document's name."""
         weights = self._weights
         titles = np.zeros(len(self._segment.files))
         for postings, weight in zip(self._source.postings(STEM, weights.hashes), weights.naming, strict=True):
@@ -376,14 +377,14 @@ class _Evidence:
         return titles / (float(weights.naming.sum()) or 1.0)
 
     def passage(self, piece: int) -> Candidate:
-        """The candidate for one passage: its file's evidence, and its own in the place of the best piece's."""
+        """The candidate for a passage, with the passage's own evidence in place of the best piece's."""
         index = self._segment.piece_files.item(piece)
         candidate = self._candidate(piece, index, set())
         of_file = {**candidate.of_file, "title": self._of_file["title"].item(index)}
         return candidate._replace(of_file=of_file, is_passage=True)
 
     def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
-        """The candidates of a file: its best pieces, and those that define what was asked for."""
+        """The candidates of a file: the best pieces, and the pieces with a definition of a name in the question."""
         segment = self._segment
         if segment.one_to_one:
             return [self._candidate(index, index, defining.get(file, set()))]
@@ -397,7 +398,7 @@ class _Evidence:
             score = np.where(self.view.pieces[first:last], score, -1.0)
         ids = segment.piece_ids[first:last].tolist()
         definitions = defining.get(file, set())
-        chosen = set(np.argsort(-score, kind="stable")[:_BEST_OF_FILE].tolist())
+        chosen = set(np.argsort(-score, kind="stable")[:_MAX_PIECES_PER_FILE].tolist())
         chosen |= {i for i, piece in enumerate(ids) if piece in definitions}
         of_file = self._file(index, {name: max(0.0, float(of_piece[name].max())) for name in _BEST})
         candidates = []
@@ -409,7 +410,7 @@ class _Evidence:
         return candidates
 
     def _candidate(self, place: int, index: int, definitions: set[int]) -> Candidate:
-        """The candidate of a file that has one piece, or that is looked at for one of its pieces."""
+        """The candidate for a single piece, with the piece itself as the file's best piece."""
         segment, of_piece = self._segment, self._of_piece
         piece = segment.piece_ids.item(place)
         name_length = segment.lengths[NAME].item(place)
@@ -431,7 +432,7 @@ class _Evidence:
         }
 
     def _file(self, index: int, best: Mapping[str, float]) -> dict[str, float]:
-        """The evidence for a file; `best` is that of its best piece."""
+        """The evidence for a file; `best` is the evidence of the best piece."""
         segment = self._segment
         signals = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
         for field in (STEM, FOLDER):
@@ -444,6 +445,6 @@ class _Evidence:
 
 
 def _norm(lengths: NDArray[Any], share: float, mean: float) -> NDArray[Any]:
-    """BM25's damping: the longer a document, the less a word in it says."""
-    damped: NDArray[Any] = _K1 * (1 - share + share * lengths / max(mean, 1))
+    """BM25's length normalization: in a longer document, a word counts less."""
+    damped: NDArray[Any] = _BM25_K1 * (1 - share + share * lengths / max(mean, 1))
     return damped

@@ -1,4 +1,4 @@
-"""Laying out the words of files: what a search reads instead of texts."""
+"""Builds the inverted index of files: the arrays for a search, in place of texts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _Segment = TypeVar("_Segment")
-_MANY_SEGMENTS: Final = 8
-"""Each segment is searched by itself: with more of them, the small ones are merged."""
+_MAX_SEGMENTS: Final = 8
+"""Every search visits each segment: from this number on, small segments are merged."""
 _SMALL_SHARE: Final = 0.1
-"""A segment with a smaller share of the largest one's pieces costs little to lay out again."""
+"""Of the largest segment's pieces: a smaller segment costs little to rebuild."""
 _GONE_SHARE: Final = 0.3
-"""With more of the files gone, most of a search would be spent on what is masked."""
-_FLUSH_AT: Final = 1_000_000
-_MOST_FREQUENT: Final = 255
-_READ_AT_ONCE: Final = 100
+"""Of the files: with more of them deleted, a search would waste much time on masked rows."""
+_FLUSH_TERMS: Final = 1_000_000  # bounds memory: terms are sorted and counted in runs of this length
+_MAX_TERM_COUNT: Final = 255  # counts are stored in a byte; for BM25 a higher count hardly differs
+_READ_BATCH_FILES: Final = 100  # the texts of a batch are in memory at once
 _NOTHING: Final = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
 class _Vocabulary:
-    """Terms get numbers in the order in which they come; identifiers are taken apart once."""
+    """Numbers terms in order of appearance; each distinct identifier is split only once."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -54,7 +54,7 @@ class _Vocabulary:
 
 
 class _Field:
-    """One inverted index in the making."""
+    """An inverted index under construction."""
 
     def __init__(self, vocabulary: _Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -64,11 +64,11 @@ class _Field:
         self._done: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
 
     def add(self, text: str) -> None:
-        """The next document."""
+        """Add the next document."""
         numbers = self._vocabulary.of_identifiers(IDENTIFIER.findall(text))
         self._terms.extend(numbers)
         self._lengths.append(len(numbers))
-        if len(self._terms) > _FLUSH_AT:
+        if len(self._terms) > _FLUSH_TERMS:
             self._flush()
 
     def _flush(self) -> None:
@@ -83,7 +83,7 @@ class _Field:
             (
                 (distinct & np.uint64(0xFFFFFFFF)).astype(np.uint32),
                 (distinct >> np.uint64(32)).astype(np.uint32),
-                np.minimum(counts, _MOST_FREQUENT).astype(np.uint8),
+                np.minimum(counts, _MAX_TERM_COUNT).astype(np.uint8),
             )
         )
         self._terms = array("I")
@@ -110,8 +110,8 @@ class _Field:
         }
 
 
-class Layout:
-    """Collects files and their pieces, and gives the arrays that a search reads."""
+class SearchArraysBuilder:
+    """Collects files and pieces, and builds the arrays for a search."""
 
     def __init__(self, dimensions: int) -> None:
         self._vocabulary = _Vocabulary()
@@ -125,14 +125,14 @@ class Layout:
         self._dimensions = dimensions
 
     def add_file(self, file: int, reading: int, stem: str, folder: str = "") -> None:
-        """The file or block that the next pieces belong to: how it is read, and the words of its name and folder."""
+        """Begin a file or block for the next pieces: the way to read the file, and the words of name and folder."""
         self._files.append(file)
         self._reading.append(reading)
         self._fields[scoring.STEM].add(stem)
         self._fields[scoring.FOLDER].add(folder)
 
     def add_piece(self, piece: int, text: str, names: str, vector: bytes | None) -> None:
-        """A piece of the file that was added last."""
+        """Add a piece to the file added last."""
         self._piece_ids.append(piece)
         self._piece_files.append(len(self._files) - 1)
         self._fields[scoring.TEXT].add(text)
@@ -140,7 +140,7 @@ class Layout:
         self._vectors.append(vector if vector and len(vector) == self._dimensions else self._blank)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything that was added."""
+        """The arrays of everything added."""
         hashes = self._vocabulary.hashes()
         arrays: dict[str, NDArray[Any]] = {
             "files": np.array(self._files, np.int64),
@@ -155,14 +155,14 @@ class Layout:
 
 
 def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:
-    """The arrays that a search reads of files and blocks as they are stored, in this order."""
-    layout = Layout(dimensions)
-    for batch in batches(files, _READ_AT_ONCE):
+    """The search arrays of stored files and blocks, in the given order."""
+    layout = SearchArraysBuilder(dimensions)
+    for batch in batches(files, _READ_BATCH_FILES):
         _add_files(layout, db, batch)
     return layout.arrays()
 
 
-def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
+def _add_files(layout: SearchArraysBuilder, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
     rows = db.run(QUERIES["files_to_lay_out"].format(files=numbers), db.workspace)
     stored = {row[0]: row[1:] for row in rows}
@@ -175,18 +175,18 @@ def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
 
 
 def _add_file(
-    layout: Layout, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
+    layout: SearchArraysBuilder, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
 ) -> None:
     path, data, called, has_pages = row
     if is_node(path):
-        # A block is known by its own title alone: what is above it may not be everybody's.
+        # Only the block's own title counts: the titles of ancestors may be hidden from the reader.
         layout.add_file(file, scoring.NOTE, names[0])
     else:
         place = decoded(path)
         folder, _, name = place.rpartition("/")
         stem = name.rpartition(".")[0] or name
         reading = scoring.PAGED if has_pages else scoring.PROSE if kind_of(place).prose else scoring.CODE
-        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
+        # A document's name consists of words: `3M` in `3M_2018_10K.pdf` is a word.
         words = stem if reading == scoring.CODE else f"{stem} {called}".replace("_", " ")
         layout.add_file(file, reading, words, folder)
     for piece, start, finish, block, defines, vector in pieces:
@@ -196,10 +196,10 @@ def _add_file(
 
 
 def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -> list[_Segment]:
-    """The segments to lay out anew, by their numbers of pieces: the small ones of many, or all if much is gone."""
+    """The segments to rebuild, by numbers of pieces: the small segments of many, or all if much is gone."""
     if gone > _GONE_SHARE * max(files, 1):
         return list(sizes)
-    if len(sizes) < _MANY_SEGMENTS:
+    if len(sizes) < _MAX_SEGMENTS:
         return []
     largest = max(sizes.values())
     small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]

@@ -1,4 +1,4 @@
-"""The rows of a store as another store takes them over, and as records to export."""
+"""The rows of a store for another store to import, and as records for export."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
 from satchel.storage.sql import tree
 from satchel.storage.sql.file_reader import QUERIES, outline_page
-from satchel.storage.sql.file_writer import FileWriter, is_file_key, path_key, path_of
+from satchel.storage.sql.file_writer import SqlFileWriter, is_file_key, path_key, path_of
 from satchel.storage.sql.rows import Database, access_of, decoded, default_access, encoded, id_bytes, marks
 
-_ROWS_AT_ONCE: Final = 2_000
-_MOST_BYTES: Final = 8_000_000
-"""So much text is given out at once, unless one file alone has more."""
+_BATCH_ROWS: Final = 2_000  # bounds memory; each batch is one query
+_BATCH_TEXT_BYTES: Final = 8_000_000
+"""The text of a batch in memory; a single larger file still makes a batch."""
 
 _DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
-"""Facts that a store computes for itself; the default access is in two of them, and is set as such."""
+"""Facts not transferred: each store computes its own, and the default access (two facts) is set separately."""
 _MARKS: Final = "mark "
-_MICROS: Final = 10**6
+_MICROS_PER_SECOND: Final = 10**6  # the version history is stored in seconds, activity in microseconds
 
 
-class Table(NamedTuple):
-    """A table whose rows are things of one kind: its columns, what orders it and where that begins."""
+class TransferTable(NamedTuple):
+    """A table with rows of a single kind: columns, sort key and the value below the first key."""
 
     name: str
     columns: tuple[str, ...]
@@ -61,49 +61,49 @@ def _activity_row(activity: Activity) -> tuple[Any, ...]:
 
 
 def _commit(path: bytes, at: int, *texts: str) -> Activity:
-    return tree.activity_from(path, at * _MICROS, *texts)
+    return tree.activity_from(path, at * _MICROS_PER_SECOND, *texts)
 
 
 def _commit_row(activity: Activity) -> tuple[Any, ...]:
     block, at, *texts = _activity_row(activity)
-    return block, at // _MICROS, *texts
+    return block, at // _MICROS_PER_SECOND, *texts
 
 
 _ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
 TABLES: Final = {
-    RowKind.MEMBERS: Table("member", ("team", "person"), Member, tuple, ("team", "person"), ("", "")),
-    RowKind.GRANTS: Table(
+    RowKind.MEMBERS: TransferTable("member", ("team", "person"), Member, tuple, ("team", "person"), ("", "")),
+    RowKind.GRANTS: TransferTable(
         "permit", ("block", "principal", "effect"), _grant, _grant_row, ("block", "principal"), (b"", "")
     ),
-    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), tree.link_from, _link_row),
-    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), tree.activity_from, _activity_row),
-    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), _commit, _commit_row),
+    RowKind.LINKS: TransferTable("bond", ("source", "kind", "target", "name"), tree.link_from, _link_row),
+    RowKind.ACTIVITY: TransferTable("deed", ("block", *_ACTIVITY_COLUMNS), tree.activity_from, _activity_row),
+    RowKind.COMMITS: TransferTable("activity", ("path", *_ACTIVITY_COLUMNS), _commit, _commit_row),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SqlTransferReader:
-    """Gives out what the tables hold, each time as they are opened for it."""
+    """Reads the rows of a store; each call opens the tables anew."""
 
     _reading: Callable[[], AbstractContextManager[Database]]
 
     def count(self) -> int:
-        """How many files and blocks there are."""
+        """The number of files and blocks."""
         with self._reading() as db:
             return db.count("file")
 
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
-        """The next in the order of their numbers."""
+        """The next files and blocks by number."""
         with self._reading() as db:
             return _stored_files(db, _next_numbers(db, "id", after, limit))
 
     def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
-        """The next in the order of their paths' bytes."""
+        """The next files and blocks by the bytes of their paths."""
         with self._reading() as db:
             return _stored_files(db, _next_numbers(db, "path", encoded(after), limit))
 
     def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
-        """Those that are stored under these paths."""
+        """The stored files and blocks with the given paths."""
         with self._reading() as db:
             return {file.path: file for file in _stored_files(db, [number for number, _ in _numbers_at(db, paths)])}
 
@@ -120,25 +120,25 @@ class SqlTransferReader:
             return dict(db.run_in(statement, sorted(set(hashes))))
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
-        """All of a kind, in the order in which they were put, or of their names."""
+        """All rows of a kind, in insertion order or ordered by name."""
         table = TABLES[kind]
         after = table.start
         key = ", ".join(table.key)
         statement = (
             f"SELECT {key}, {', '.join(table.columns)} FROM {table.name}"
-            f" WHERE workspace = ? AND ({key}) > ({marks(table.key)}) ORDER BY {key} LIMIT {_ROWS_AT_ONCE}"
+            f" WHERE workspace = ? AND ({key}) > ({marks(table.key)}) ORDER BY {key} LIMIT {_BATCH_ROWS}"
         )
         while True:
             with self._reading() as db:
                 rows = db.run(statement, *after).fetchall()
             for row in rows:
                 yield table.read(*row[len(table.key) :])
-            if len(rows) < _ROWS_AT_ONCE:
+            if len(rows) < _BATCH_ROWS:
                 return
             after = rows[-1][: len(table.key)]
 
     def facts(self) -> dict[str, str]:
-        """The facts that are as true of the same things elsewhere."""
+        """The facts with the same value in any store of the same content."""
         with self._reading() as db:
             rows = db.run("SELECT name, value FROM fact WHERE workspace = ?")
             facts = {str(name): str(value) for name, value in rows}
@@ -147,13 +147,13 @@ class SqlTransferReader:
 
 @dataclass(frozen=True, slots=True)
 class SqlTransferWriter:
-    """Takes over what other tables hold, within the commit of a writer."""
+    """Imports rows of another store within the commit of a writer."""
 
     _db: Database
-    _writer: FileWriter
+    _writer: SqlFileWriter
 
     def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
-        """Store files and blocks, with vectors, in place of what was stored under their paths."""
+        """Store files and blocks with their vectors, and replace any with the same paths."""
         self.drop(file.path for file in files)
         self._writer.put_packed(sorted(vectors.items()))
         numbered = []
@@ -166,7 +166,7 @@ class SqlTransferWriter:
         self._writer.changed = True
 
     def amend(self, stored: StoredFile) -> None:
-        """The same text, read the same way: with another time, other readers, or another place in the tree."""
+        """Change the time, readers or tree position of a file or block with unchanged content."""
         known = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
         number, old = self._db.run(known, encoded(stored.path)).fetchone()
         self._db.execute(
@@ -182,26 +182,26 @@ class SqlTransferWriter:
         self._writer.changed = True
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Forget files and blocks; what is stored beside them stays."""
+        """Remove files and blocks; the rows beside them stay."""
         for number, path in _numbers_at(self._db, paths):
             self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", number)
             self._writer.drop(decoded(path))
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
-        """Store these after those that are stored already."""
+        """Append rows to the stored rows of a kind."""
         table = TABLES[kind]
         waiting = iter(rows)
-        while batch := list(islice(waiting, _ROWS_AT_ONCE)):
+        while batch := list(islice(waiting, _BATCH_ROWS)):
             self._db.insert(table.name, ", ".join(table.columns), [table.written(row) for row in batch])
         self._writer.changed = True
 
     def clear_rows(self, kind: RowKind) -> None:
-        """Forget all of a kind."""
+        """Remove all rows of a kind."""
         self._db.run(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?")
         self._writer.changed = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
-        """Store facts; None takes one away."""
+        """Store facts; the value None removes a fact."""
         for name, value in facts.items():
             if value is None:
                 self._db.run("DELETE FROM fact WHERE workspace = ? AND name = ?", name)
@@ -216,7 +216,7 @@ class SqlTransferWriter:
 
 
 def records(db: Database) -> Iterator[Record]:
-    """Everything in a workspace beside its files: blocks before what refers to them, in the same order each time."""
+    """Everything in a workspace except files, in a stable order: blocks come before references to them."""
     default = default_access(db)
     if default is not DefaultAccess.OWNER:
         yield Policy(default=default)
@@ -235,24 +235,24 @@ def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
     return (table.read(*row) for row in db.run(statement))
 
 
-# -- files with everything that is stored of them
+# -- files with all their rows
 
 
 def _numbers_at(db: Database, paths: Iterable[str]) -> list[tuple[int, bytes]]:
-    """The numbers and paths of those of the files that are stored."""
+    """The numbers and paths of the stored files among the given paths."""
     statement = "SELECT id, path FROM file WHERE workspace = ? AND path IN ({keys})"
     return list(db.run_in(statement, [encoded(path) for path in paths]))
 
 
 def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[int]:
-    """The numbers of the next files, no more than can be held at once."""
+    """The numbers of the next files, limited by the total size of their texts."""
     statement = (
         "SELECT file.id, length(content.text) FROM file"
         " LEFT JOIN content ON content.workspace = file.workspace AND content.file = file.id"
         f" WHERE file.workspace = ? AND file.{column} > ? ORDER BY file.{column} LIMIT {limit:d}"
     )
     chosen: list[int] = []
-    room = _MOST_BYTES
+    room = _BATCH_TEXT_BYTES
     for number, size in db.run(statement, after).fetchall():
         room -= size or 0
         if chosen and room < 0:
@@ -262,7 +262,7 @@ def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[
 
 
 def _stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
-    """Files by their numbers, in this order."""
+    """Files by number, in the given order."""
     if not numbers:
         return []
     listed = ",".join(map(str, numbers))
@@ -314,7 +314,7 @@ def _pieces(rows: Iterable[Sequence[Any]], data: bytes) -> tuple[OutlinePiece, .
 
 
 class _Characters:
-    """How many characters stand before a byte; asked for from the start to the end, each byte is looked at once."""
+    """Converts byte offsets to character offsets; for ascending offsets each byte is decoded once."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

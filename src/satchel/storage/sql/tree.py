@@ -1,7 +1,6 @@
-"""Blocks as rows, and the tree of blocks as somebody may read it.
+"""Blocks as rows, and the tree of the readable blocks.
 
-A block whose parent may not be read is a root to whoever may not: nothing of what is above it shows, not even how much
-there is.
+To a reader without access to the parent, a block is a root: nothing above the block shows, not even the depth.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from satchel.ports.block_tree import Step
 from satchel.storage.sql.file_reader import QUERIES
 from satchel.storage.sql.rows import ReadableRows, decoded, encoded, id_bytes, known_id, plain
 
-_DEEPEST: Final = 100_000
-_MOST_ROWS: Final = 10**9
-_FOR_EACH: Final = 20
-"""So much activity on a block is looked at, in the mean, to find the latest on each."""
+_MAX_DEPTH: Final = 100_000  # far deeper than any real tree; stops the climb through a cycle in damaged data
+_MAX_ROWS: Final = 10**9  # keeps LIMIT within the integers of both databases
+_ACTIVITY_PER_BLOCK: Final = 20
+"""Rows per wanted block in the first query for the latest activity; a query without limit follows if needed."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TYPES: Final = {kind.value: kind for kind in BlockType}
@@ -34,23 +33,23 @@ NODE_COLUMNS: Final = (
     "type, title, parent, position, summary, source_path, first_line, last_line, modified, metadata, due, done,"
     " inherits, origin"
 )
-"""What a block's row says of it, beside its number and its id."""
+"""The columns of a block's row, except the number and the id."""
 
 COLUMNS: Final = (
     "node.id, node.type, node.title, node.parent, node.position, node.summary, node.source_path, node.first_line,"
     " node.last_line, node.modified, node.metadata, node.inherits, file.language, file.access"
 )
-"""What a block is made from; whether it may be read is the last of them."""
+"""The columns for `block_from`; the last is the access list."""
 
 SELECT_BLOCKS: Final = (
     f"SELECT content.text, {COLUMNS}{FROM_NODES}"
     " JOIN content ON content.workspace = node.workspace AND content.file = node.file WHERE node.workspace = ?"
 )
-"""What gives blocks with their texts; `block_with_text` makes one of a row."""
+"""Selects blocks with their texts; `block_with_text` reads a row."""
 
 
 def micros(moment: datetime) -> int:
-    """A moment as it is stored: microseconds since 1970."""
+    """A time in stored form: microseconds since 1970."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // _MICROSECOND
@@ -61,7 +60,7 @@ def _moment(stored: int) -> datetime:
 
 
 def _due(metadata: Mapping[str, Any]) -> int | None:
-    """The end of the day or the moment at which something is due, if its metadata say so."""
+    """The due time from the metadata, or None; a due date means the end of the day."""
     due = metadata.get("due")
     if not isinstance(due, str):
         return None
@@ -74,12 +73,12 @@ def _due(metadata: Mapping[str, Any]) -> int | None:
 
 
 def block_with_text(row: Sequence[Any]) -> Block:
-    """The block that a row of `SELECT_BLOCKS` describes."""
+    """The block in a row of `SELECT_BLOCKS`."""
     return block_from(row[1:], decoded(row[0]))
 
 
 def block_from(row: Sequence[Any], content: str = "") -> Block:
-    """The block that `COLUMNS` describe."""
+    """The block in a row of `COLUMNS`."""
     key, kind, title, parent, position, summary, source, first, last, *rest = row
     modified, metadata, inherits, language, _ = rest
     return Block(
@@ -128,7 +127,7 @@ def _metadata_text(metadata: Mapping[str, Any]) -> str:
 
 
 def activity_from(block: bytes, at: int, *texts: str) -> Activity:
-    """The activity that a row describes: its block or path, its moment, and four texts."""
+    """The activity in a row: block or path, time, and four texts."""
     actor, action, detail, reference = texts
     return Activity(
         block=decoded(block), actor=actor, action=action, timestamp=_moment(at), detail=detail, reference=reference
@@ -136,36 +135,36 @@ def activity_from(block: bytes, at: int, *texts: str) -> Activity:
 
 
 def link_from(source: bytes, kind: str, target: bytes | None, name: str) -> Link:
-    """The link that a row describes."""
+    """The link in a row."""
     other = None if target is None else decoded(target)
     return Link(source=decoded(source), kind=LinkKind(kind), target=other, name=name)
 
 
 class Tree:
-    """The blocks that are stored in the store itself, as far as they may be read."""
+    """The readable blocks of the workspace."""
 
     def __init__(self, rows: ReadableRows) -> None:
         self._rows = rows
         self._is_readable: dict[bytes, bool] = {}
 
     def shows(self, block_id: str) -> bool:
-        """Whether there is such a block that may be read."""
+        """True if the block exists and is readable."""
         key = known_id(block_id)
         return key is not None and self._shows(key)
 
     def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
-        """Those of the blocks that may be read, with their content."""
+        """The readable blocks among the given ids, with their content."""
         rows = self._rows.db.run_in(f"{SELECT_BLOCKS} AND node.id IN ({{keys}})", _known_ids(ids))
         return self._without_hidden_parents(block_with_text(row) for row in rows if self._rows.shows(row[-1]))
 
     def children(self, block_id: str, limit: int) -> list[Block]:
-        """The first children, with their content; what may not be read has none."""
+        """The first children with their content; empty for an unreadable block."""
         if not self.shows(block_id):
             return []
         return self.listed("node.parent = ?", [encoded(block_id)], "node.position, node.id", limit)
 
     def siblings(self, block_id: str, count: int) -> list[Block]:
-        """The nearest siblings, as many before as after, the nearest first; a root has none."""
+        """The nearest siblings, equally many before and after, nearest first; a root has none."""
         place = "SELECT parent, position, id FROM node WHERE workspace = ? AND id = ?"
         own = self._rows.db.run(place, known_id(block_id)).fetchone()
         if own is None or own[0] is None or not self._shows(own[0]) or not self._shows(own[2]):
@@ -176,7 +175,7 @@ class Tree:
         return alternating(before, after)
 
     def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
-        """What is below a block in reading order, as deep and as much as asked for."""
+        """The blocks below a block in reading order, at most `limit`, down to the depth `deepest`."""
         below: list[Block] = []
         waiting = [(child, 1) for child in reversed(self.children(block_id, limit))] if deepest > 0 else []
         while waiting and len(below) < limit:
@@ -188,7 +187,7 @@ class Tree:
         return below
 
     def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
-        """For each block the way up from itself, as far as it may be read."""
+        """For each readable block the path from the block itself up to the highest readable ancestor."""
         keys = sorted(set(_known_ids(ids)))
         known: dict[bytes | None, tuple[bytes | None, Step]] = {}
         rows = self._rows.db.run_in(QUERIES["trails"], keys, self._rows.db.workspace)
@@ -198,11 +197,11 @@ class Tree:
         return {decoded(key): tuple(_upwards(key, known)) for key in keys if key in known}
 
     def links_from(self, block_id: str, limit: int) -> list[Link]:
-        """What a block is joined to; a link that leads nowhere, or where the reader may not go, does not show."""
+        """The links from a block, except links without a readable target."""
         return self._links("source", "target", block_id, limit)
 
     def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
-        """What is joined to a block."""
+        """The links to a block."""
         links = self._links("target", "source", block_id, limit)
         return [link for link in links if kind is None or link.kind is kind]
 
@@ -213,9 +212,9 @@ class Tree:
         return [link_from(*row) for row in rows]
 
     def activity(self, where: str, values: Sequence[Any], *, latest: bool, limit: int) -> list[Activity]:
-        """The activity that meets conditions, the newest first; with `latest` only the last on each block."""
+        """The activity under SQL conditions, newest first; with `latest` only the newest on each block."""
         newest: dict[object, Any] = {}
-        for most in (limit * _FOR_EACH, None) if latest else (limit,):
+        for most in (limit * _ACTIVITY_PER_BLOCK, None) if latest else (limit,):
             up_to = "" if most is None else f" LIMIT {max(0, most)}"
             rows = self._rows.run(QUERIES["activity"], *values, where=where, limit=up_to).fetchall()
             for i, row in enumerate(rows):
@@ -225,15 +224,15 @@ class Tree:
         return [activity_from(*row) for row in islice(newest.values(), max(0, limit))]
 
     def listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:
-        """The first blocks that meet a condition, with their content."""
+        """The first blocks under an SQL condition, with their content."""
         if limit <= 0:
             return []
-        statement = f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}"
+        statement = f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MAX_ROWS)}"
         blocks = map(block_with_text, self._rows.run(statement, *values))
         return list(self._without_hidden_parents(blocks).values())
 
     def _without_hidden_parents(self, blocks: Iterable[Block]) -> dict[str, Block]:
-        """The blocks by id as the reader may know them: one whose parent may not be read has none."""
+        """The blocks by id; the id of an unreadable parent is removed."""
         by_id = {block.id: block for block in blocks}
         if self._rows.allowed is None:
             return by_id
@@ -244,7 +243,7 @@ class Tree:
         }
 
     def _look_at(self, keys: Iterable[bytes]) -> None:
-        """Find out which of the blocks may be read."""
+        """Determine the readable blocks among the keys, and cache the result."""
         new = sorted(set(keys) - self._is_readable.keys())
         self._is_readable |= dict.fromkeys(new, False)
         statement = f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({{keys}})"
@@ -262,13 +261,13 @@ def _known_ids(ids: Iterable[str]) -> list[bytes]:
 
 
 def alternating(before: Iterable[Block], after: Iterable[Block]) -> list[Block]:
-    """The blocks of both in turn, for as long as there are any."""
+    """The blocks of both sequences in turn, until both are exhausted."""
     return [block for pair in zip_longest(before, after) for block in pair if block is not None]
 
 
 def _upwards(key: bytes, known: Mapping[bytes | None, tuple[bytes | None, Step]]) -> Iterator[Step]:
     above: bytes | None = key
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if above not in known:
             return
         above, step = known[above]

@@ -1,1 +1,1 @@
-"""The store inside one folder: a SQLite file as the truth, and what is derived from it for search."""
+"""The store in a folder: a SQLite file with the committed data, and search data derived from the file."""

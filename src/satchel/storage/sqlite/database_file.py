@@ -1,4 +1,4 @@
-"""The SQLite file: what was committed is in here, and everything else can be made from it."""
+"""The SQLite file with the committed data; everything else in the folder can be derived from the file."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from satchel.storage.sql.rows import Database
 
 _FOLDER: Final = Path(__file__).with_name("migrations")
 _MIGRATIONS: Final = ("1_files.sql", "2_blocks.sql", "3_documents.sql", "4_workspace_column.sql")
-"""Each takes the file to the version of its number."""
+"""Each migrates the file to the version in its name."""
 
 VERSION: Final = len(_MIGRATIONS)
 
 
 def migration(version: int) -> str:
-    """The statements that take a file of the version before to this version."""
+    """The SQL from the previous version of the file to this version."""
     return (_FOLDER / _MIGRATIONS[version - 1]).read_text()
 
 
 def migrate(connection: apsw.Connection, where: str) -> None:
-    """Bring the file to our version, each step whole or not at all."""
+    """Migrate the file to the current version, each step atomically."""
     version = connection.pragma("user_version")
     if version > VERSION:
         raise IndexTooNew(where, version, VERSION)
     while version < VERSION:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Another process may have been faster.
+            # Another process may have migrated meanwhile.
             version = connection.pragma("user_version")
             if version < VERSION:
                 version += 1
@@ -47,14 +47,14 @@ def migrate(connection: apsw.Connection, where: str) -> None:
                 connection.pragma("user_version", version)
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # a full disk has ended it already
+            if connection.in_transaction:  # a full disk has ended the transaction already
                 connection.execute("ROLLBACK")
             raise
 
 
 FILE_NAME: Final = "truth.sqlite"
-_BUSY_MS: Final = 10_000
-_MARKS_KEPT: Final = 1000
+_BUSY_TIMEOUT_MS: Final = 10_000  # waits for another process's commit; then the caller gets IndexBusy
+_MAX_MARKS: Final = 1000  # segments that are more commits behind are built anew
 _UNWRITABLE: Final = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError)
 
 
@@ -62,20 +62,20 @@ _CLOSED: Final = (
     apsw.ConnectionClosedError,
     apsw.CursorClosedError,
     apsw.InterruptError,
-    # Each thread has its own connection: only whoever closes touches another's.
+    # Each thread has its own connection: only `close` touches the connections of other threads.
     apsw.ThreadingViolationError,
 )
 
 
 @contextmanager
 def map_sqlite_errors(where: Path) -> Iterator[None]:
-    """SQLite's complaints in our words."""
+    """Run statements, and raise SQLite's errors as Satchel's errors."""
     try:
         yield
     except _UNWRITABLE as error:
         raise IndexUnwritable(str(where), str(error)) from error
     except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
-        # A full disk ends a transaction by itself, and then SQLite complains that there is none to be ended.
+        # A full disk ends the transaction, and then SQLite reports that there is no transaction to end.
         if isinstance(error.__context__, _UNWRITABLE):
             raise IndexUnwritable(str(where), str(error.__context__)) from error
         raise IndexDamaged(str(where), str(error)) from error
@@ -86,12 +86,12 @@ def map_sqlite_errors(where: Path) -> Iterator[None]:
 
 
 def closed(where: Path) -> StoreUnavailable:
-    """What is said to those who ask a store that was closed."""
+    """The error for calls on a closed store."""
     return StoreUnavailable(str(where), "it was closed")
 
 
 class SqliteDatabase(apsw.Connection, Database):
-    """A connection to a file that holds one workspace."""
+    """A connection to a file with a single workspace."""
 
     workspace = 1
     """SQLite stores the number 1 in no bytes at all."""
@@ -99,12 +99,12 @@ class SqliteDatabase(apsw.Connection, Database):
 
 
 def connect(path: Path) -> SqliteDatabase:
-    """An open SQLite file of our version."""
+    """An open SQLite file of the current version."""
     with map_sqlite_errors(path):
         connection = SqliteDatabase(os.fspath(path))
-        # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
+        # Otherwise SQLite may plan a statement again for each newly bound value.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        connection.set_busy_timeout(_BUSY_MS)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "normal")
         connection.pragma("temp_store", "memory")
@@ -113,47 +113,48 @@ def connect(path: Path) -> SqliteDatabase:
 
 
 class SqliteWriter(RelationalWriter):
-    """One commit in the making, which leaves word of what is gone for the segments."""
+    """An open commit; records deleted files for the segments."""
 
     def _dropping(self, file: int) -> None:
         self._db.execute("INSERT INTO gone VALUES (?,?)", (file, self._generation))
 
     def seal(self) -> None:
-        """End the commit: the next generation, and a mark by which what is derived from it knows it again."""
+        """Finish the commit: raise the generation, and store a random mark to recognize derived data by."""
         self.settle()
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
-        old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
+        old = f"mark {max(0, self._generation - _MAX_MARKS):012d}"
         self._db.run("DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?", old)
 
 
 def mark_of(connection: SqliteDatabase, generation: int) -> str:
-    """The mark of a generation, by which one truth is told from another that counted as far."""
+    """The mark of a generation; tells apart two databases with the same generation number."""
     return str(connection.fact(f"mark {generation:012d}") or "")
 
 
-_MOST_IDLE: Final = 4
-_PATIENCE_S: Final = 10.0
-_LOOK_AGAIN_S: Final = 0.002
+_MAX_IDLE_CONNECTIONS: Final = 4  # saves opening the file for the next threads; each open connection holds a page cache
+# An interrupted statement ends soon; a thread that does not end must not block closing for ever.
+_CLOSE_WAIT_S: Final = 10.0
+_CLOSE_POLL_S: Final = 0.002  # polling more slowly would only delay closing
 
 
-class Connections:
-    """Nobody sees what another thread has not committed; the connection of a thread that ended is the next one's."""
+class ThreadConnections:
+    """A connection for each thread, to isolate uncommitted changes; connections of ended threads are reused."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._threads = threading.local()
-        # Of threads that end while this one is inside, too.
+        # Reentrant: this thread may give back an ended thread's connection (`__del__`) while it holds the lock.
         self._lock = threading.RLock()
         self._open: list[SqliteDatabase] = []
         self._idle: list[SqliteDatabase] = []
         self._is_closed = False
 
     def mine(self) -> SqliteDatabase:
-        """This thread's."""
-        mine: _Held | None = getattr(self._threads, "mine", None)
+        """The calling thread's connection."""
+        mine: _ThreadConnection | None = getattr(self._threads, "mine", None)
         if mine is None:
-            mine = self._threads.mine = _Held(self._taken(), self)
+            mine = self._threads.mine = _ThreadConnection(self._taken(), self)
         return mine.connection
 
     def _taken(self) -> SqliteDatabase:
@@ -176,17 +177,17 @@ class Connections:
             raise closed(self._path.parent)
 
     def give_back(self, connection: SqliteDatabase) -> None:
-        """A thread has ended."""
+        """Take back the connection of an ended thread."""
         with self._lock:
             if self._is_closed:
-                return  # whoever closes has closed it
-            if len(self._idle) < _MOST_IDLE and not connection.in_transaction:
+                return  # `close` has closed the connection
+            if len(self._idle) < _MAX_IDLE_CONNECTIONS and not connection.in_transaction:
                 self._idle.append(connection)
                 return
         self._close(connection)
 
     def close(self) -> None:
-        """Close them all; a thread that is asking meanwhile is told so."""
+        """Close all connections; running statements of other threads fail with StoreUnavailable."""
         with self._lock:
             self._is_closed = True
             left = list(self._open)
@@ -195,7 +196,7 @@ class Connections:
         self._threads = threading.local()
 
     def _close(self, connection: SqliteDatabase) -> None:
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + _CLOSE_WAIT_S
         while True:
             try:
                 with suppress(apsw.ConnectionClosedError):
@@ -204,24 +205,24 @@ class Connections:
             except apsw.ThreadingViolationError:
                 if time.monotonic() > until:
                     raise
-                # Somebody is in the middle of a statement. (Not before: closing moves what was written into the file.)
+                # Another thread runs a statement. (Not interrupted earlier: closing checkpoints the write-ahead log.)
                 with suppress(apsw.Error):
                     connection.interrupt()
-                time.sleep(_LOOK_AGAIN_S)
+                time.sleep(_CLOSE_POLL_S)
         with self._lock:
             self._open = [other for other in self._open if other is not connection]
 
 
-class _Held:
-    """What a thread holds; it is let go of with the thread."""
+class _ThreadConnection:
+    """A thread's connection; goes back to the pool at the end of the thread."""
 
-    def __init__(self, connection: SqliteDatabase, pool: Connections) -> None:
+    def __init__(self, connection: SqliteDatabase, pool: ThreadConnections) -> None:
         self.connection = connection
-        # Not in a circle: what nobody closes is closed when nobody has it any more.
+        # No reference cycle: an unreferenced pool is freed, and its connections are closed.
         self._pool = weakref.ref(pool)
 
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
-        # When the interpreter ends, what would be needed is gone already, and the files are closed anyhow.
+        # At interpreter exit the needed modules are gone already, and the files are closed anyhow.
         pool = None if is_over() else self._pool()
         if pool is not None:
             pool.give_back(self.connection)

@@ -1,6 +1,6 @@
-"""Looking at an index without changing anything: no file is made, nothing is brought up, nobody has to wait.
+"""Inspects an index without changing anything: creates no file, migrates nothing, blocks nobody.
 
-A store that is opened makes what is missing and brings old files up; whoever asks what is wrong wants neither.
+Opening a store would create missing files and migrate old files; a diagnosis must do neither.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from satchel.storage.sql.rows import Database
 from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived
 
-_BUSY_MS: Final = 2_000
+_BUSY_TIMEOUT_MS: Final = 2_000  # shorter than for work: an inspection should answer even beside a busy writer
 
 
-class Seen(NamedTuple):
-    """What is to be seen of an index."""
+class IndexInspection(NamedTuple):
+    """The state of an index."""
 
     version: int = 0
     ours: int = VERSION
     damage: str = ""
-    """What is wrong with the database, or nothing."""
+    """The damage to the database, or ""."""
     segments: str = ""
-    """What is wrong with the search arrays, or nothing."""
+    """The problem with the search arrays, or ""."""
     embedder: str = ""
     moving: str = ""
     files: int = 0
@@ -41,26 +41,26 @@ class Seen(NamedTuple):
     behind: int = 0
 
 
-def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
-    """What is to be seen of the index in a folder; thoroughly, every page of the database is looked at."""
+def look_at(folder: Path, *, thoroughly: bool = True) -> IndexInspection:
+    """The state of the index in a folder; `thoroughly` checks every page of the database."""
     try:
         with _connected(folder) as connection:
             version = int(connection.pragma("user_version"))
             damage = _damage(connection) if thoroughly and version <= VERSION else ""
             if damage or version != VERSION:
-                return Seen(version=version, damage=damage)
-            return _seen(folder, connection, version)
+                return IndexInspection(version=version, damage=damage)
+            return _inspected(folder, connection, version)
     except apsw.Error as error:
-        return Seen(version=VERSION, damage=str(error))
+        return IndexInspection(version=VERSION, damage=str(error))
 
 
 def _damage(connection: SqliteDatabase) -> str:
-    """What SQLite finds wrong, or nothing."""
+    """The problems reported by SQLite's quick_check, or ""."""
     rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
     return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:300]
 
 
-def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
+def _inspected(folder: Path, connection: SqliteDatabase, version: int) -> IndexInspection:
     generation = int(connection.fact("generation") or 0)
     files, pieces = connection.count("file") - connection.count("node"), connection.count("piece")
     derived = Derived(folder / "derived")
@@ -73,7 +73,7 @@ def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
         wrong = "they are not there"
     elif current.segments and not is_ours:
         wrong = "they are of another index"
-    return Seen(
+    return IndexInspection(
         version=version,
         segments=wrong,
         embedder=str(connection.fact("embedder") or ""),
@@ -87,7 +87,7 @@ def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
 @contextmanager
 def _connected(folder: Path) -> Iterator[SqliteDatabase]:
     path = folder / FILE_NAME
-    # While nothing waits in a log, SQLite needs no files beside the database, and is told to make none.
+    # With an empty write-ahead log SQLite needs no files beside the database: `immutable` prevents creating them.
     try:
         has_log = os.stat(f"{path}-wal").st_size > 0
     except OSError:
@@ -95,7 +95,7 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
     name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
     connection = SqliteDatabase(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
-        connection.set_busy_timeout(_BUSY_MS)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         connection.pragma("temp_store", "memory")
         yield connection
     finally:
@@ -104,22 +104,22 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
 
 @dataclass(frozen=True)
 class _Looker(RelationalReader):
-    """A store's reading half, over a connection that cannot write."""
+    """The read side of a store over a read-only connection."""
 
     _folder: Path
     _connection: SqliteDatabase
 
     @contextmanager
-    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  its owner looks
+    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  for the owner
         with map_sqlite_errors(self._folder):
             yield self._connection
 
-    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  its owner looks
+    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  for the owner
         return None
 
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Any]:
-    """The index in a folder as a store that can only be read, and only by its owner."""
+    """The index in a folder as a read-only store with the owner's access."""
     with _connected(folder) as connection:
         yield _Looker(folder, connection)

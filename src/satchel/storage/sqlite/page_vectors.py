@@ -1,4 +1,4 @@
-"""Vectors of pages in a SQLite file beside the truth: whatever is in it can be made again from the documents."""
+"""Page vectors in a SQLite file beside the index; all content can be derived again from the documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TABLES: Final = Path(__file__).with_name("page_vectors.sql").read_text()
 
 
 class EmbeddedPageVectors:
-    """The vectors that one model made; other models' are left alone."""
+    """The page vectors of a single model; vectors of other models stay untouched."""
 
     def __init__(self, path: Path, model: str, dimensions: int) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class EmbeddedPageVectors:
             try:
                 self._opened = self._open()
             except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError):
-                # It can be made again, and it is.
+                # The content can be derived again: start with a new file.
                 self._forget()
                 self._opened = self._open()
         return self._opened
@@ -62,7 +62,7 @@ class EmbeddedPageVectors:
 
     @contextmanager
     def _mended(self) -> Iterator[None]:
-        """Whatever turns out to be damaged is thrown away, and made again when it is asked for next."""
+        """Delete a damaged file and raise IndexDamaged; the next access creates a new file."""
         with self._lock, map_sqlite_errors(self._path):
             try:
                 yield
@@ -71,14 +71,14 @@ class EmbeddedPageVectors:
                 raise IndexDamaged(str(self._path), f"{error}; it is made anew") from error
 
     def documents(self) -> set[str]:
-        """The documents whose pages are all in it."""
+        """The ids of the documents with vectors for all pages."""
         with self._mended():
             pages = "SELECT count(*) FROM page WHERE page.model = document.model AND page.doc_id = document.doc_id"
             whole = f"SELECT doc_id FROM document WHERE model = ? AND pages = ({pages})"
             return {str(row[0]) for row in self._db.execute(whole, (self._model,))}
 
     def put(self, doc_id: str, pages: Mapping[int, NDArray[np.float32]]) -> None:
-        """Keep all pages of a document, in one commit."""
+        """Store the vectors of all pages of a document in a single commit."""
         with self._mended(), self._db:
             self._remove([doc_id])
             filled = {page: vectors for page, vectors in pages.items() if len(vectors)}
@@ -87,7 +87,7 @@ class EmbeddedPageVectors:
             self._db.executemany("INSERT INTO page VALUES (?,?,?,?,?)", rows)
 
     def drop(self, doc_ids: Collection[str]) -> None:
-        """Forget documents."""
+        """Remove the vectors of documents."""
         with self._mended(), self._db:
             self._remove(doc_ids)
 
@@ -97,7 +97,7 @@ class EmbeddedPageVectors:
         self._db.executemany("DELETE FROM page WHERE model = ? AND doc_id = ?", gone)
 
     def pooled(self, doc_ids: Collection[str]) -> tuple[list[PageKey], NDArray[np.float32]]:
-        """The pages of these documents, and one vector for each."""
+        """The pages of these documents, and a pooled vector for each page."""
         with self._mended():
             by_document = self._by_document()
         chosen = [by_document[doc_id] for doc_id in sorted(doc_ids) if doc_id in by_document]
@@ -106,8 +106,8 @@ class EmbeddedPageVectors:
         return [key for keys, _ in chosen for key in keys], np.concatenate([rows for _, rows in chosen])
 
     def _by_document(self) -> dict[str, tuple[list[PageKey], NDArray[np.float32]]]:
-        """The pooled vectors, in memory until another process or we have written."""
-        # Changes of others show in the one, our own in the other.
+        """The pooled vectors by document, cached until a write by this or another process."""
+        # `data_version` counts changes by other connections, `total_changes` our own.
         version = int(self._db.pragma("data_version")) * 2**32 + self._db.total_changes()
         if self._pooled[0] != version:
             statement = "SELECT doc_id, page, pooled FROM page WHERE model = ? ORDER BY doc_id, page"
@@ -126,7 +126,7 @@ class EmbeddedPageVectors:
         return self._pooled[1]
 
     def fetch(self, keys: Sequence[PageKey]) -> list[NDArray[np.float32]]:
-        """All vectors of pages; none for one that has gone meanwhile."""
+        """All vectors of each page; an empty array for a missing page."""
         nothing = np.zeros((0, self._dimensions), np.float32)
         statement = "SELECT vectors FROM page WHERE model = ? AND doc_id = ? AND page = ?"
         with self._mended():
@@ -141,7 +141,7 @@ class EmbeddedPageVectors:
         return vectors
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if self._opened is not None:
                 self._opened.close()

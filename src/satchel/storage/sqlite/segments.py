@@ -1,4 +1,4 @@
-"""The segments on disk: which there are, which generation they reflect, and how they catch up with the truth."""
+"""The segments on disk: the manifest with their generation, and the refresh from the database."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, V
 from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of
 
 _MAGIC: Final = b"SATCHELARRAYS 1\n"
-_ALIGNED: Final = 64
+_ALIGNMENT_BYTES: Final = 64  # a cache line of usual processors, and a multiple of every number's size
 
 
 class DamagedArrays(Exception):
-    """The file is not what was written."""
+    """The file is damaged or no file of arrays."""
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file beside the path to write to, which takes its place once all of it is on the disk."""
+    """A temporary file to write to; replaces the file at the path after a complete write and fsync."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -40,7 +40,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the arrays beside the place and move them there."""
+    """Write the arrays to a temporary file and move the file to the path."""
     layout: dict[str, tuple[str, tuple[int, ...], int]] = {}
     position = 0
     for name, array in arrays.items():
@@ -58,7 +58,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file; they stay readable also after the file is removed."""
+    """The memory-mapped arrays of a file; readable even after the file is deleted."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size < len(_MAGIC) + 8:
             raise DamagedArrays(str(path))
@@ -81,14 +81,14 @@ def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _aligned(position: int) -> int:
-    return -(-position // _ALIGNED) * _ALIGNED
+    return -(-position // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
-_SCANNED_AT_ONCE: Final = 1024
+_SCAN_BATCH_ROWS: Final = 1024  # a strip of so many vectors stays in the processor's cache
 
 
 class Segment(Columns):
-    """A segment as a search reads it."""
+    """A segment with the arrays for a search."""
 
     def __init__(self, path: Path) -> None:
         arrays = open_arrays(path)
@@ -98,7 +98,7 @@ class Segment(Columns):
         self._arrays = arrays
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
         known = self._arrays[f"{field}.hashes"]
         if not len(known):
             return [NO_POSTINGS] * len(hashes)
@@ -115,26 +115,26 @@ class Segment(Columns):
 
 @dataclass(slots=True)
 class SegmentSource:
-    """A segment as one may see it, to gather evidence from."""
+    """A segment with a reader's view, as a source of evidence."""
 
     segment: Segment
     view: View
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
-        """For each hash the documents of the field that hold its term."""
+        """For each term hash the documents with the term in the field."""
         return self.segment.postings(field, hashes)
 
     def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
-        """How near each piece is in meaning; nothing is said of what may not be seen."""
+        """The similarity of each piece to the question; only values of visible pieces are meaningful."""
         vectors, question = self.segment.vectors, in_steps(vector)
         likeness = np.zeros(len(vectors), np.float32)
         few = self.view.few
         # Small strips stay in the processor's cache while they are widened.
-        strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
+        strip = np.empty((_SCAN_BATCH_ROWS, vectors.shape[1]), np.float32)
         picked = np.empty(strip.shape, np.int8)
         scanned = likeness if few is None else np.empty(len(few), np.float32)
-        for first in range(0, len(scanned), _SCANNED_AT_ONCE):
-            where = slice(first, first + _SCANNED_AT_ONCE)
+        for first in range(0, len(scanned), _SCAN_BATCH_ROWS):
+            where = slice(first, first + _SCAN_BATCH_ROWS)
             part = vectors[where]
             if few is not None:
                 part = np.take(vectors, few[where], axis=0, out=picked[: len(few[where])], mode="clip")
@@ -147,7 +147,7 @@ class SegmentSource:
 
 
 class Manifest(NamedTuple):
-    """Which segments make up the whole, the generation they reflect, and which of their files are no more."""
+    """The names of the current segments, their generation, and the deleted files still in them."""
 
     generation: int = 0
     segments: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Derived:
         self._current = folder / "current.json"
 
     def stamp(self) -> tuple[int, int] | None:
-        """What changes whenever the manifest does."""
+        """A value that changes with every change of the manifest."""
         try:
             info = os.stat(self._current)
         except OSError:
@@ -171,7 +171,7 @@ class Derived:
         return info.st_ino, info.st_mtime_ns
 
     def manifest(self) -> Manifest:
-        """The manifest; an empty one where there is none that can be read."""
+        """The manifest; empty if missing or unreadable."""
         try:
             stored = json.loads(self._current.read_bytes())
             segments, gone = stored["segments"], stored["gone"]
@@ -182,29 +182,29 @@ class Derived:
             return Manifest()
 
     def open_for(self, db: SqliteDatabase) -> tuple[Manifest, list[Segment]]:
-        """The manifest and its segments, if they were made from this database; otherwise none."""
+        """The manifest and its segments if made from this database; otherwise empty."""
         manifest, segments = self.open()
         return (manifest, segments) if manifest.mark == mark_of(db, manifest.generation) else (Manifest(), [])
 
     def open(self) -> tuple[Manifest, list[Segment]]:
-        """The segments of the manifest, opened; none when one of them is missing or damaged."""
+        """The manifest and its opened segments; empty if any segment is missing or damaged."""
         for _ in range(3):
             manifest = self.manifest()
             try:
                 return manifest, [Segment(self._folder / name) for name in manifest.segments]
             except FileNotFoundError:
-                continue  # a writer was faster: its manifest names others
+                continue  # a writer has replaced the segments: read the new manifest
             except (DamagedArrays, KeyError, OSError, ValueError):
                 break
         return Manifest(), []
 
     def forget(self) -> None:
-        """Let the next run make everything anew."""
+        """Delete the manifest: the next index run builds all segments anew."""
         with suppress(OSError):
             self._current.unlink()
 
     def catch_up(self, db: SqliteDatabase, generation: int, dimensions: int) -> bool:
-        """Make segments for what the truth holds and they do not; whether there was anything to do."""
+        """Build segments for new files of the database; True if there was anything to do."""
         from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
 
         manifest, segments = self.open_for(db)

@@ -1,4 +1,4 @@
-"""The embedded store: one folder per workspace, one writer, any number of readers in any number of processes."""
+"""The embedded store: a folder for each workspace, a single writer, any number of readers and processes."""
 
 from __future__ import annotations
 
@@ -26,22 +26,28 @@ from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, Database, access_lists, default_access, readable_lists
 from satchel.storage.sql.scoring import View, among, gather, with_use
-from satchel.storage.sqlite.database_file import FILE_NAME, Connections, SqliteDatabase, SqliteWriter, map_sqlite_errors
+from satchel.storage.sqlite.database_file import (
+    FILE_NAME,
+    SqliteDatabase,
+    SqliteWriter,
+    ThreadConnections,
+    map_sqlite_errors,
+)
 from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
 
-_READERS_KEPT: Final = 512
-_VIEWS_KEPT: Final = 64
-"""A view takes two bytes for each block, and people who may see the same share one."""
+_MAX_CACHED_READERS: Final = 512  # an entry is small; with more readers, the oldest is computed again
+_MAX_CACHED_VIEWS: Final = 64
+"""A view takes two bytes for each block, and readers with the same access share a view."""
 
-_LOOK_AGAIN_S: Final = 0.005
+_LOCK_POLL_S: Final = 0.005  # a caller does not notice the delay; polling faster only takes processor time
 
 
-@lru_cache(maxsize=_READERS_KEPT)
+@lru_cache(maxsize=_MAX_CACHED_READERS)
 def _filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
     """SQL condition that limits rows to the given access lists (None: no limit), by a byte for each list.
 
-    So the statement is the same for every reader and is prepared once, and a row costs the same whether there are ten
-    lists or ten thousand.
+    The statement is the same for every reader and is prepared once, and the cost of a row does not depend on the number
+    of access lists.
     """
     if access is None:
         return UNRESTRICTED
@@ -52,7 +58,7 @@ def _filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
 
 
 class _AccessCache:
-    """Which access lists let a reader in, remembered for as long as nothing is granted or revoked."""
+    """Caches the readable access lists of each reader until a grant changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,13 +67,13 @@ class _AccessCache:
         self._granted: tuple[int, NDArray[np.int32]] | None = None
 
     def of(self, db: SqliteDatabase, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
-        """The numbers of the lists that let one who reads under these names in; None when all do."""
+        """The numbers of the access lists readable under these names; None means all."""
         with self._lock:
             if self._lists[0] != generation:
                 self._lists = (generation, default_access(db), access_lists(db))
                 self._known.clear()
             if readers not in self._known:
-                if len(self._known) >= _READERS_KEPT:
+                if len(self._known) >= _MAX_CACHED_READERS:
                     self._known.pop(next(iter(self._known)))
                 self._known[readers] = readable_lists(readers, *self._lists[1:])
             return self._known[readers]
@@ -75,7 +81,7 @@ class _AccessCache:
     def visible(
         self, db: SqliteDatabase, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
     ) -> NDArray[np.bool_]:
-        """Which of the files have one of the allowed lists."""
+        """A mask of the files with an allowed access list."""
         with self._lock:
             numbers = self._numbers(db, generation)
         size = int(numbers.max(initial=0)) + 1
@@ -86,7 +92,7 @@ class _AccessCache:
         return np.asarray(opens[np.where(inside, numbers[np.where(inside, files, 0)], 0)])
 
     def _numbers(self, db: SqliteDatabase, generation: int) -> NDArray[np.int32]:
-        """Each file's list by the file's number (0: no such file), brought up to the generation."""
+        """The access list of each file, by file number (0: no such file), as of the generation."""
         since, numbers = self._granted or (-1, np.zeros(1, np.int32))
         if since >= generation:
             return numbers
@@ -102,7 +108,7 @@ class _AccessCache:
 
 
 class EmbeddedStore(RelationalReader):
-    """A store in a folder; made when it is not there."""
+    """A store in a folder, created if missing."""
 
     many_writers: Final = False
     _condition = staticmethod(_filter_by_marks)
@@ -110,11 +116,11 @@ class EmbeddedStore(RelationalReader):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         try:
-            # It holds copies of files that others may not be allowed to read.
+            # The folder has copies of files that other users of the machine may not be allowed to read.
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
-        self._connections = Connections(folder / FILE_NAME)
+        self._connections = ThreadConnections(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
         self._lock = threading.RLock()
         self._segments: list[Segment] = []
@@ -126,30 +132,30 @@ class EmbeddedStore(RelationalReader):
         self._views_of: tuple[Any, ...] = ()
         self._cached_views: dict[tuple[Any, ...], list[SegmentSource]] = {}
         self._of_types: dict[tuple[str, ...], list[NDArray[np.bool_]]] = {}
-        self._db.pragma("user_version")  # whatever is wrong with it is said at once
+        self._db.pragma("user_version")  # report a damaged file at once
 
     @property
     def _db(self) -> SqliteDatabase:
-        """This thread's connection: nobody sees what another thread has not committed."""
+        """The calling thread's connection; uncommitted changes are invisible to other threads."""
         return self._connections.mine()
 
     @contextmanager
-    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  one file, one view
+    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  no row-level security
         with map_sqlite_errors(self._folder):
             yield self._db
 
-    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  it is our own
+    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  uses self._db
         return self._access.of(self._db, self.generation, filters.readers)
 
     def search_version(self) -> tuple[object, ...]:
-        """What changes whenever a search could answer differently."""
+        """A value that changes whenever search results could change."""
         return self.generation, self._derived.stamp()
 
     # -- writing
 
     @contextmanager
     def lock(self, *, wait: float = 0) -> Iterator[None]:
-        """Be the one writer, for as long as several commits take; wait so many seconds for another to end."""
+        """Hold exclusive write access over several commits; wait up to `wait` seconds for another writer."""
         if getattr(self._writing, "now", False):
             yield
             return
@@ -170,14 +176,14 @@ class EmbeddedStore(RelationalReader):
             finally:
                 self._writing.now = False
                 os.ftruncate(handle, 0)
-                # Closing is not enough: a child that another thread is just starting has the handle until it execs.
+                # Closing is not enough: a child process just forked by another thread holds the handle until exec.
                 fcntl.flock(handle, fcntl.LOCK_UN)
         finally:
             os.close(handle)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Whatever this thread reads meanwhile is of one moment."""
+        """A context in which all reads of the calling thread see the same state."""
         with map_sqlite_errors(self._folder):
             db = self._db
             if db.in_transaction:
@@ -191,7 +197,7 @@ class EmbeddedStore(RelationalReader):
 
     @contextmanager
     def write(self) -> Iterator[SqliteWriter]:
-        """One commit: all of it becomes visible, or nothing."""
+        """An atomic commit: either all changes become visible or none."""
         with self.lock(), map_sqlite_errors(self._folder), self._db:
             writer = SqliteWriter(self._db, self.generation + 1)
             yield writer
@@ -199,7 +205,7 @@ class EmbeddedStore(RelationalReader):
                 writer.seal()
 
     def catch_up(self) -> bool:
-        """Bring the segments up to the truth; whether there was anything to do."""
+        """Refresh the segments from the database; True if there was anything to do."""
         with self.lock(), map_sqlite_errors(self._folder):
             try:
                 with self._db:
@@ -212,7 +218,7 @@ class EmbeddedStore(RelationalReader):
             return done
 
     def tidy(self) -> None:
-        """Drop vectors that no piece uses any more, and give back the room."""
+        """Delete vectors without a piece, and shrink the write-ahead log."""
         with self.lock(), map_sqlite_errors(self._folder):
             with self._db:
                 drop_unused_vectors(self._db)
@@ -221,35 +227,35 @@ class EmbeddedStore(RelationalReader):
     # -- reading
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
-        """The pieces with the most evidence, of what the readers may see, in a stable order."""
+        """The readable pieces with the most evidence, in a stable order."""
         with map_sqlite_errors(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
         lengths = {view.segment.vectors.shape[1] for view in views}
         if query.vector is not None and lengths and {len(query.vector)} != lengths:
-            # The caller's mistake, and no damage.
+            # The caller's mistake, not a damaged index.
             raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
             with self._sense_in_arrays():
                 candidates = gather(views, query, top_k, definitions)
-            # How much a file is used is counted over everybody's files.
+            # Centrality is counted over all files, hidden files included: only the owner may see it.
             column = "central" if filters.readers is None else "0.0"
             central = of_files(rows, column, {candidate.file for candidate in candidates})
         return with_use([candidate for candidate in candidates if candidate.file in central], central)
 
     @contextmanager
     def _sense_in_arrays(self) -> Iterator[None]:
-        """What is damaged in the segments is told as such, and the next index run makes them anew."""
+        """Report damaged segments as IndexDamaged, and let the next index run rebuild all segments."""
         try:
             yield
         except (SatchelError, UnicodeError):
-            raise  # somebody asked for what cannot be
+            raise  # invalid input of the caller
         except (IndexError, ValueError) as error:
             self._derived.forget()
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
 
     def _views(self, filters: Filters) -> list[SegmentSource]:
-        """The segments with what may be seen of each, kept until something changes or is granted."""
+        """The segments with the reader's view of each, cached until a commit, a refresh or a grant."""
         generation = self._refresh()
         lists = self._access.of(self._db, generation, filters.readers)
         now = (generation, self._stamp)
@@ -261,9 +267,9 @@ class EmbeddedStore(RelationalReader):
         views = self._cached_views.get(key)
         if views is None:
             views = self._made_views(filters, generation, lists)
-            # The time of a file may change without anything else changing.
+            # A file's modification time may change without a new generation.
             if filters.modified_after is None and filters.modified_before is None:
-                if len(self._cached_views) >= _VIEWS_KEPT:
+                if len(self._cached_views) >= _MAX_CACHED_VIEWS:
                     self._cached_views.pop(next(iter(self._cached_views)))
                 self._cached_views[key] = views
         return views
@@ -285,7 +291,7 @@ class EmbeddedStore(RelationalReader):
         return views
 
     def _refresh(self) -> int:
-        """See what the last writer left; its generation."""
+        """Reload segments and deletions after another process's commit; return the current generation."""
         generation = self.generation
         stamp = self._derived.stamp()
         if stamp != self._stamp or self._derived_generation < 0:
@@ -299,13 +305,13 @@ class EmbeddedStore(RelationalReader):
         return generation
 
     def facts(self) -> StoreFacts:
-        """What is in it."""
+        """The size and state of the store."""
         with map_sqlite_errors(self._folder):
             behind = self.generation - self._derived.open_for(self._db)[0].generation
             return self._counted(self._db, bytes_on_disk=_bytes_below(self._folder), behind=behind)
 
     def check(self) -> str:
-        """What is wrong with the files, or nothing."""
+        """A description of the damage to the files, or ""."""
         with map_sqlite_errors(self._folder):
             damage = str(self._db.pragma("quick_check"))
         if damage != "ok":
@@ -314,12 +320,12 @@ class EmbeddedStore(RelationalReader):
         return "" if is_whole else "the search index is damaged; the next index run makes it anew"
 
     def close(self) -> None:
-        """Let go of files; who still asks is told that it was closed."""
+        """Close all files; later calls raise StoreUnavailable."""
         self._connections.close()
 
 
 def _take_lock(handle: int, wait: float) -> bool:
-    """Take the lock, which another may hold for so many seconds; whether it was free in time."""
+    """Acquire the lock within `wait` seconds; True on success."""
     until = time.monotonic() + wait
     while True:
         with suppress(BlockingIOError):
@@ -327,11 +333,11 @@ def _take_lock(handle: int, wait: float) -> bool:
             return True
         if time.monotonic() >= until:
             return False
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_LOCK_POLL_S)
 
 
 def _bytes_below(folder: Path) -> int:
-    """How much room a folder takes; what a writer removes meanwhile takes none."""
+    """The size of all files in a folder in bytes; files deleted meanwhile count as zero."""
     total = 0
     for path in folder.rglob("*"):
         with suppress(OSError):
