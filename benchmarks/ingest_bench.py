@@ -38,7 +38,7 @@ import json, sys, tempfile, time
 from contextlib import nullcontext
 from pathlib import Path
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.integrations.ray.workers import RayWorkers
+from satchel.integrations.ray.ray_workers import RayWorkers
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.service.engine import ContextEngine
 from satchel.indexing.walk import Reading, policy_for

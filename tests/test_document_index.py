@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 import satchel
-from satchel.indexing.documents.outline import outline_document
+from satchel.indexing.documents.document_outline import outline_document
 from satchel.indexing.indexer import Indexer
 from satchel.indexing.walk import Reading, policy_for
 from satchel.models.access import DefaultAccess

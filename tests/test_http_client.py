@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from satchel.errors import InvalidOption, LanguageModelUnavailable, ServerUnavailable
 from satchel.http_client import HttpClient, HttpProblem
-from satchel.integrations.openai.language_model import OpenAILanguageModel
+from satchel.integrations.openai.chat_model import OpenAILanguageModel
 from satchel.service.remote_client import RemoteSatchel
 from tests.endpoint import Answer, Endpoint, serving
 
@@ -212,7 +212,7 @@ def test_the_library_is_loaded_by_the_first_request_only() -> None:
 import sys
 import satchel
 from satchel.integrations.embedders.openai_embedder import OpenAIEmbedder
-from satchel.integrations.openai.language_model import OpenAILanguageModel
+from satchel.integrations.openai.chat_model import OpenAILanguageModel
 OpenAILanguageModel("tiny"), OpenAIEmbedder("tiny"), satchel.open("http://127.0.0.1:1")
 assert not {"httpx2", "httpcore2", "ssl"} & set(sys.modules), sorted(sys.modules)
 """

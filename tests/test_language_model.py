@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from satchel.errors import InvalidOption, LanguageModelUnavailable
-from satchel.integrations.openai.language_model import OpenAILanguageModel, Thoughts
+from satchel.integrations.openai.chat_model import OpenAILanguageModel, Thoughts
 from satchel.ports.language_model import (
     Completion,
     LanguageModel,

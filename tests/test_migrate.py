@@ -505,7 +505,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.storage.sql.transfer import SqlTransferWriter
+from satchel.storage.sql.table_transfer import SqlTransferWriter
 from satchel.storage import move as moving
 source, target, moment = sys.argv[1:]
 moving._FILES_AT_ONCE = 7
@@ -721,7 +721,7 @@ class TestCommand:
         arguments = ["migrate", str(filled[0]), f"embedded:{tmp_path / 'to'}", "--index-dir", str(filled[1])]
         code = (
             "import os, signal, sys\n"
-            "from satchel.storage.sql.transfer import SqlTransferWriter\n"
+            "from satchel.storage.sql.table_transfer import SqlTransferWriter\n"
             "from satchel.cli.main import main\n"
             "SqlTransferWriter.put = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
             f"sys.argv = ['satchel', *{arguments!r}]\n"

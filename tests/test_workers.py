@@ -23,9 +23,9 @@ from satchel.indexing.indexer import Step
 from satchel.indexing.walk import NO_DOCUMENTS, Reading, policy_for
 from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.integrations.ray import workers as ray_workers
+from satchel.integrations.ray import ray_workers
 from satchel.integrations.ray.driver import kind_here, what_differs
-from satchel.integrations.ray.workers import BATCH_FILES, BATCHES_AHEAD, RayWorkers
+from satchel.integrations.ray.ray_workers import BATCH_FILES, BATCHES_AHEAD, RayWorkers
 from satchel.models.outline import text_hash
 from satchel.models.search import Filters
 from satchel.ports.workers import Job, Load, Prepared, Workers

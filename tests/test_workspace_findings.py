@@ -18,7 +18,7 @@ from satchel.models.access import Effect, principal
 from satchel.models.block import is_done
 from satchel.models.options import DEFAULT_CONTEXT_CONFIG, RequestType, TruncationStrategy, with_changes
 from satchel.service.importing import import_source
-from satchel.workspace import build as workspace
+from satchel.workspace import recipe as workspace
 from satchel.workspace.trim import ContentTruncator
 from tests.effort import no_blow_up
 from tests.workspaces import BOB, NOW, engine_in, ids, request

@@ -13,7 +13,7 @@ import click
 
 from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
 from satchel.cli.exits import Exit
-from satchel.cli.options import QUICK, WorkspaceFlags, open_client, with_question, with_workspace
+from satchel.cli.flags import QUICK, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import say, write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.options import OUTPUT
+from satchel.cli.flags import OUTPUT
 from satchel.cli.output import explain, leave_if_empty, print_context, summarize
 from satchel.models.options import (
     FORMATS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.options import OUTPUT, QUICK, WorkspaceFlags, open_client, with_question, with_workspace
+from satchel.cli.flags import OUTPUT, QUICK, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import explain, leave_if_empty, nothing_found, print_context, say, summarize, write_json
 from satchel.service.question import Surface, options_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import JSON, WorkspaceFlags, open_client, with_workspace
+from satchel.cli.flags import JSON, WorkspaceFlags, open_client, with_workspace
 from satchel.cli.output import write_output
 from satchel.text.visible import counted
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import OUTPUT, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
+from satchel.cli.flags import OUTPUT, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import leave_if_empty, print_context, summarize
 from satchel.service.question import Surface
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import JSON, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
+from satchel.cli.flags import JSON, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import write_output
 from satchel.service.question import Surface
 

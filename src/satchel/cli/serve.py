@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from satchel.cli.options import USER, WorkspaceFlags, with_workspace
+from satchel.cli.flags import USER, WorkspaceFlags, with_workspace
 from satchel.mcp.result_pages import LEAST_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from satchel.cli.options import QUIET
+from satchel.cli.flags import QUIET
 from satchel.cli.output import ProgressBar, say, write_output
 
 if TYPE_CHECKING:

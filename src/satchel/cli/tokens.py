@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import QUIET
+from satchel.cli.flags import QUIET
 from satchel.cli.output import ProgressBar
 from satchel.text.visible import make_visible_line
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import OUTPUT, WorkspaceFlags, open_client, with_workspace
+from satchel.cli.flags import OUTPUT, WorkspaceFlags, open_client, with_workspace
 from satchel.cli.output import ProgressBar, write_output
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import WorkspaceFlags, with_workspace
+from satchel.cli.flags import WorkspaceFlags, with_workspace
 from satchel.cli.output import write_output
 from satchel.doctor.finding import Finding, State, note, ok, problem
 from satchel.errors import SatchelError

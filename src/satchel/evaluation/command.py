@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import WorkspaceFlags, open_client, with_workspace
+from satchel.cli.flags import WorkspaceFlags, open_client, with_workspace
 from satchel.cli.output import ProgressBar, say, write_output
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.evaluation.dataset import EvalQuestion, read_dataset

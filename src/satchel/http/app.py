@@ -20,7 +20,7 @@ from satchel.http.guard.middleware import Guard
 from satchel.http.guard.observability import Metrics
 from satchel.http.guard.request_checks import DEFAULT_LIMITS, HttpLimits
 from satchel.http.problems import install_handlers
-from satchel.http.routes import blocks, documents, operations, questions
+from satchel.http.routes import block_routes, documents, operations, questions
 from satchel.http.routes.requests import WorkerThreads, known_query
 from satchel.http.schemas import Problem
 from satchel.service.engine import ContextEngine
@@ -95,7 +95,13 @@ def create_app(
     app.state.work = work
     app.state.metrics = metrics
     app.state.token = token
-    for router in (questions.router, questions.research_router, blocks.router, documents.router, *operations.ROUTERS):
+    for router in (
+        questions.router,
+        questions.research_router,
+        block_routes.router,
+        documents.router,
+        *operations.ROUTERS,
+    ):
         app.include_router(router)
     for path, mounted, _running in mounts:
         app.router.routes.append(Route(path, endpoint=mounted))

@@ -90,7 +90,7 @@ class LocalWorkers:
 
 def _outlined(path: str, document: Document | Unreadable) -> Prepared:
     """The document's stored form, or the reason why the document cannot be stored."""
-    from satchel.indexing.documents.outline import outline_document
+    from satchel.indexing.documents.document_outline import outline_document
 
     if isinstance(document, Unreadable):
         return Prepared(path, Outline(None), unreadable=document.reason)

@@ -67,7 +67,7 @@ def build_context(client: LocalSatchel, arguments: Mapping[str, Any], limits: Re
 
 def search(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
     """A page of the best search hits for a question."""
-    from satchel.service.build import excerpt_maker
+    from satchel.service.answering import excerpt_maker
 
     result = client.search(arguments["question"], **_options(arguments))
     excerpt = excerpt_maker(arguments["question"])

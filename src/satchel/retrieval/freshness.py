@@ -110,7 +110,7 @@ class Disk:
         return DiskFile(Verdict.CHANGED, data.decode("utf-8", "surrogateescape"))
 
     def _read_again(self, path: str, data: bytes) -> DiskFile:
-        from satchel.indexing.documents.outline import outline_document
+        from satchel.indexing.documents.document_outline import outline_document
         from satchel.indexing.documents.readers import readers_for
         from satchel.models.document import Unreadable
 

@@ -184,7 +184,7 @@ class ContextEngine:
         return report
 
     def _read_history(self, report: IndexReport) -> None:
-        from satchel.indexing.history import head_of, read_history
+        from satchel.indexing.git_history import head_of, read_history
 
         head = head_of(self.root)
         if not head or head == self.store.history_head():
@@ -311,7 +311,7 @@ class ContextEngine:
     def _build_payload(
         self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig
     ) -> ContextPayload:
-        from satchel.workspace.build import Tools, build_payload
+        from satchel.workspace.recipe import Tools, build_payload
 
         config = config.for_type(request.type)
         tools = Tools(counter or self._counter(), config, self._threads(), self.language_model)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import IndexProblem, InvalidOption, NotAllowed, UnknownBlock, UnknownPage
 from satchel.models.access import DefaultAccess
-from satchel.service import build as answering
+from satchel.service import answering
 from satchel.service.auto_index import FOREVER, AutoIndex, IndexState
 from satchel.service.client import OWNER, Caller, Indexed, Satchel, Status, names_options
 from satchel.service.question import Question, ResearchQuestion, question_from

@@ -24,9 +24,9 @@ from satchel.models.results import (
     SectionType,
     ValidationCheck,
 )
-from satchel.workspace.build import section_rules, shown_item
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.gather import candidate_of
+from satchel.workspace.recipe import section_rules, shown_item
 from satchel.workspace.trim import ContentTruncator, shorten_blocks
 
 if TYPE_CHECKING:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from satchel.integrations.chroma.library import ChromaLibrary
+from satchel.integrations.chroma.chroma_library import ChromaLibrary
 
 __all__ = ["ChromaLibrary"]

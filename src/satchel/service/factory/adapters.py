@@ -137,7 +137,7 @@ def make_workers(
 
         if settings.ingest_on == "local":
             return LocalWorkers(count, documents=documents, load=load)
-        from satchel.integrations.ray.workers import RayWorkers, require_ray
+        from satchel.integrations.ray.ray_workers import RayWorkers, require_ray
 
         require_ray()
         if sum(load) <= FEW_BYTES:
@@ -178,6 +178,6 @@ def make_language_model(settings: Settings) -> LanguageModel | None:
     endpoint = language_model_endpoint(settings)
     if endpoint is None:
         return None
-    from satchel.integrations.openai.language_model import OpenAILanguageModel
+    from satchel.integrations.openai.chat_model import OpenAILanguageModel
 
     return OpenAILanguageModel(endpoint.model, kind=endpoint.kind, url=endpoint.url, key=endpoint.key)

@@ -256,7 +256,7 @@ def library_over(
 ) -> WorkspaceLibrary:
     """Create the library of pages over the documents of an engine's folder."""
     from satchel.research.library import PageImages, WorkspaceLibrary
-    from satchel.storage.sqlite.page_vectors import EmbeddedPageVectors
+    from satchel.storage.sqlite.page_vector_file import EmbeddedPageVectors
 
     folder = index_folder(engine.root, settings)
     seer = page_embedder or make_page_embedder(settings, engine.embedder)

@@ -28,7 +28,7 @@ from satchel.storage.sql.file_writer import (
     path_key,
 )
 from satchel.storage.sql.rows import NODE_PATH, Database, conditions, decoded, default_access, id_bytes, known_id, plain
-from satchel.storage.sql.transfer import SqlTransferWriter
+from satchel.storage.sql.table_transfer import SqlTransferWriter
 from satchel.storage.sql.tree import FROM_NODES, NODE_COLUMNS, micros, node_row
 
 _MAX_DEPTH: Final = 100_000  # far deeper than any real tree; stops the climb through a cycle in damaged data

@@ -21,7 +21,7 @@ from satchel.ports.block_tree import Step, steps_from
 from satchel.ports.transfer import TransferReader
 from satchel.storage.sql.file_reader import QUERIES, FileReader, file_key, text_of_file
 from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, conditions, decoded, encoded
-from satchel.storage.sql.transfer import SqlTransferReader, records
+from satchel.storage.sql.table_transfer import SqlTransferReader, records
 from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 
 _SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
