@@ -1,1 +1,1 @@
-"""Candidates in, a context out: admit, rank, pack, render, report."""
+"""Assembly turns candidates into a context: admit, rank, pack, render, report."""

@@ -1,4 +1,4 @@
-"""The recipe for chunks and entities (S0, S1, S2): hits in, a finished context out."""
+"""The recipe for chunks and entities (S0, S1, S2): turns hits into a finished context."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def assemble(
     cross_encoder: CrossEncoder | None = None,
     now: datetime | None = None,
 ) -> ContextBuildResult:
-    """Turn hits into one context inside the budget, with its sources and what became of every hit.
+    """Build a context within the token budget from hits, with the sources and a ledger entry for every hit.
 
     `counter` is a way of counting of your own, or the name of a model; without it, the options say how.
     """
@@ -89,7 +89,7 @@ def _packing_rules(options: ContextBuildOptions, counter: TokenCounter) -> Packi
 
 
 def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
-    """A trimmer that keeps whole lines from the beginning of a chunk."""
+    """Return a trimmer that keeps whole lines from the beginning of a chunk."""
 
     def trim(candidate: Candidate, room: int, cost: Cost) -> Trimmed | None:
         # An entity is cut to its length already; half a summary helps nobody.
@@ -114,7 +114,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
 
 
 def _whole_lines(text: str, full: str) -> str:
-    """The text up to its last whole line that says something, unless that would throw most of it away."""
+    """The text up to its last whole, non-blank line; cut within a line where whole lines would lose most of the text."""
     if not full.startswith(text + "\n"):
         newline = text.rfind("\n")
         text = text[:newline] if newline > len(text) // 2 else text
@@ -170,7 +170,7 @@ def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
 
 
 def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:
-    """The exact text of every hit by its id, and by the id as it was given where that had to be made visible."""
+    """The exact text of every hit by its candidate id, and by the hit's own id where the two differ."""
     texts: dict[str, str] = {}
     given: dict[str, str] = {}
     for candidate in candidates:
@@ -195,7 +195,7 @@ def format_chunk(
     include_line_numbers: bool = True,
     options: ContextBuildOptions | None = None,
 ) -> FormattedChunk:
-    """One chunk as it would be written by itself."""
+    """Render a single chunk without a context around it."""
     options = replace(
         options or ContextBuildOptions(),
         format=format,

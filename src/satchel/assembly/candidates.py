@@ -1,6 +1,6 @@
-"""Candidates: made of a retriever's hits, admitted by the filters, and ranked by the signals that were asked for.
+"""Turns a retriever's hits into candidates, filters and deduplicates them, and reranks them by the chosen strategy.
 
-Hits that were not asked for, and hits that say what another says, step aside. Every signal that had a say is named.
+Filtered and duplicate hits stay in the ledger with a reason. Every signal that contributed to a score is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bool) -> list[Candidate]:
-    """A candidate for each hit, in the order given, each under an id of its own."""
+    """Return a candidate with a unique id for each hit, in the order of the hits."""
     taken: dict[str, int] = {}
     candidates = []
     for index, hit in enumerate(hits):
@@ -40,7 +40,7 @@ def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bo
 
 
 def _hint(hit: object) -> str:
-    """How to turn what was given into a hit, where that is known."""
+    """The adapter that converts the object into hits, where the object's library is known."""
     if hasattr(hit, "page_content") or (isinstance(hit, tuple) and hit and hasattr(hit[0], "page_content")):
         return "; use from_langchain(documents)"
     if hasattr(hit, "node") or hasattr(hit, "get_content"):
@@ -106,7 +106,7 @@ def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Candid
 
 
 def _own_id(wanted: str, taken: dict[str, int]) -> str:
-    """The id, or the id with a number where another hit had it first."""
+    """The id, made unique by a number where an earlier hit has the same id."""
     shown = make_visible_line(wanted).text
     own = shown
     while own in taken:
@@ -117,12 +117,12 @@ def _own_id(wanted: str, taken: dict[str, int]) -> str:
 
 
 def line_count(text: str) -> int:
-    """How many lines the text has; a line end at its end closes the last one."""
+    """The number of lines in the text; a trailing line end does not begin a new line."""
     return text.count("\n") + (not text.endswith("\n"))
 
 
 def _widened_lines(content: str, widened: str, first: int, last: int) -> tuple[int, int]:
-    """The lines that the widened text really shows, where the match can be found in it line by line."""
+    """The first and last line of the widened text; the given lines where the match is not found whole and only once."""
     widened = widened.replace("\r\n", "\n")
     content = content.replace("\r\n", "\n").removesuffix("\n")
     at = widened.find(content)
@@ -146,7 +146,7 @@ _WHAT_IT_SAYS: Final = attrgetter(*"kind path first_line type name text summary"
 
 
 def admit(candidates: Sequence[Candidate], options: ContextBuildOptions) -> Admitted:
-    """Keep what the filters let through, and of equal hits (place, type, name and text) the most relevant."""
+    """Drop candidates by the filters, and of equal candidates (place, type, name and text) keep the most relevant."""
     languages = {canonical_language(name) for name in options.languages or ()}
     dropped: dict[int, Reason] = {}
     unique: dict[object, Candidate] = {}
@@ -188,7 +188,7 @@ _STOP_WORDS: Final = frozenset(
 
 
 def keyword_signals(items: Sequence[Candidate], query: str) -> dict[int, float]:
-    """For each item, the share of the query's keywords that its text, path or name holds (0..1)."""
+    """For each item, the share (0..1) of the query's keywords found in the item's text, summary, path or name."""
     keywords = distinct_words(query)
     keywords = (keywords - _STOP_WORDS) or keywords
     texts = ((item.place, f"{item.text}\n{item.summary}\n{item.path}\n{item.name}") for item in items)
@@ -202,7 +202,7 @@ UNDATED = 0.5
 
 
 def recency_signals(items: Sequence[Candidate], now: datetime | None) -> tuple[dict[int, float], datetime | None]:
-    """For each item 1 if changed at the moment of reference, falling to 0 over 30 days; and that moment.
+    """For each item a recency from 1 (changed at the reference time) to 0 (30 days earlier); and the reference time.
 
     Without `now`, the newest hit is the reference: the same hits then give the same bytes on any day.
     """
@@ -230,7 +230,7 @@ POOL = 200
 
 
 def diversity_scores(items: Sequence[Candidate]) -> dict[int, float]:
-    """A score for each item, falling in the order in which the items would be chosen."""
+    """A score for each item by maximal marginal relevance (MMR): scores fall in the order of choice."""
     ranked = sorted(items, key=lambda item: -item.relevance)
     scores = _chosen(ranked[:POOL])
     floor = min(scores.values(), default=1.0)
@@ -280,7 +280,7 @@ def rerank(
     now: datetime | None,
     cross_encoder: CrossEncoder | None,
 ) -> Ranking:
-    """Score the items again by the strategy; without what it needs, by relevance, saying so."""
+    """Score the items by the strategy; by relevance where the strategy lacks a query."""
     scores = by_relevance(items).scores
     match strategy:
         case RerankingStrategy.KEYWORD_BOOST if query:

@@ -1,11 +1,11 @@
-"""Chooses the set of hits that is worth most within the budget.
+"""Chooses the most valuable set of candidates within the budget (knapsack).
 
-The best set is a knapsack problem with a submodular objective. Two greedy choices are made, by value and by value
-per token; the better one is then improved by taking a hit out or forcing one in and filling up again, as long as
-that helps. `tests/test_packing.py` measures the result against the exact optimum on small cases.
+The objective is submodular. Two greedy solutions are made, by value and by value per token; local search then improves
+the better solution by removing or forcing in a candidate and filling up again, while the value rises.
+`tests/test_packing.py` measures the result against the exact optimum on small cases.
 
-The hit with the best score that fits at all is always in: leaving out what was found best, in favour of several
-cheaper ones, is not what anyone asks for, whatever the sum says.
+The best-scored candidate that fits at all is always in the set: a sum of uncalibrated scores would otherwise trade the
+best candidate for several cheap ones (docs/decisions/0012).
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 
 class Coverage:
-    """What a set of hits is worth: the sum of their scores, where saying the same thing twice counts once.
+    """The value of a set of candidates: the sum of their scores, with shared lines and sentences counted once.
 
-    A hit spreads its score over its lines and sentences by their length. A set is worth, for every line or sentence in
-    it, the most that one of its hits gives for it. That is monotone and submodular: more is never worth less, and what
-    a hit adds can only shrink as others are added. A set without repetitions is worth the sum of its scores.
+    A candidate spreads its score over its lines and sentences by their length. A set is worth, for every line or
+    sentence, the most that any of its candidates gives for that unit. The value is monotone and submodular: more is
+    never worth less, and the gain of a candidate only shrinks as the set grows. Without repetitions the value is the
+    sum of scores.
     """
 
     def __init__(self, scores: Sequence[float], texts: Sequence[str]) -> None:
@@ -41,12 +42,12 @@ class Coverage:
         self.overlaps = any(self._shared)
 
     def value(self, chosen: Iterable[int]) -> float:
-        """What the set is worth."""
+        """The value of the set."""
         covered: dict[str, float] = {}
         return sum(self.gain(covered, i, take=True) for i in chosen)
 
     def gain(self, covered: dict[str, float], i: int, *, take: bool = False) -> float:
-        """What hit `i` adds to what is covered; with `take`, that is covered then."""
+        """The value that candidate `i` adds to the covered units; `take` also marks the units of `i` as covered."""
         gained, cover = self._alone[i], covered if take else {}
         for unit, worth in self._shared[i].items():
             had = covered.get(unit, 0.0)
@@ -66,7 +67,7 @@ _MOSTLY_NEW = 0.5
 
 
 class Offer(NamedTuple):
-    """A candidate as packing sees it: its score, its tokens when written, and its text to tell repetition by."""
+    """A candidate for the knapsack: score, cost in rendered tokens, and the text by which repetition is detected."""
 
     score: float
     cost: int
@@ -111,7 +112,7 @@ class _Packer:
         return chosen
 
     def _neighbours(self, chosen: list[int]) -> Iterator[list[int]]:
-        """Sets near the chosen one: without one of its hits, or with one more forced in, then filled up."""
+        """Neighbours of the chosen set for local search: a candidate removed or forced in, then filled up."""
         inside = set(chosen)
         worst_first = [i for i in reversed(self._by_ratio) if i in inside and i != self._anchor]
         for i in worst_first:
@@ -122,7 +123,7 @@ class _Packer:
             yield self._fill(self._forced(worst_first, j), self._by_ratio)
 
     def _forced(self, worst_first: list[int], j: int) -> list[int]:
-        """The anchor and `j`, and of the others the best per token for which there is room."""
+        """The anchor, `j`, and the candidates of the set with the best score per token while there is room."""
         kept = [self._anchor]
         room = self._capacity - self._costs[self._anchor]
         for i in [j, *reversed(worst_first)]:
@@ -132,7 +133,7 @@ class _Packer:
         return kept
 
     def _fill(self, start: list[int], order: list[int], without: int = -1) -> list[int]:
-        """The start set filled up in the given order; what mostly repeats is taken only if room is left."""
+        """The start set filled up in the given order; candidates that mostly repeat the set come in a second pass."""
         chosen = list(start)
         covered: dict[str, float] = {}
         for i in chosen:

@@ -1,7 +1,7 @@
-"""Layouts: which pieces are made of the candidates that were chosen, in which order they stand, and what they cost.
+"""Layouts arrange the packed candidates into ordered, numbered pieces, render the pieces and count their tokens.
 
-Chunks of one file that touch or overlap become one piece. Pieces are grouped by type and by file as asked; groups go
-by their best score, and within a file pieces go by line.
+Chunks of one file that touch or overlap become one piece. Pieces are grouped by type and by file as the options say;
+groups are sorted by their best score, and the pieces of a file by line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Draft(NamedTuple):
-    """A finished text that may still be given up for a better one."""
+    """A rendered text with its token count; packing may replace the draft by a better draft."""
 
     candidates: list[Candidate]
     sections: list[Section]
@@ -33,12 +33,12 @@ class Draft(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text."""
+        """The rendered text."""
         return "".join(self.sheet.parts)
 
     @property
     def pieces(self) -> list[Piece]:
-        """All pieces, in the order in which they are written."""
+        """All pieces, in rendered order."""
         return [piece for section in self.sections for piece in section.pieces]
 
     def by_path(self) -> dict[str, list[Piece]]:
@@ -66,31 +66,31 @@ class Layout(ABC):
 
     @abstractmethod
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
-        """The sections to write, their pieces numbered from 1."""
+        """The sections to render, their pieces numbered from 1."""
 
     @abstractmethod
     def overhead(self, candidates: Sequence[Candidate]) -> int:
-        """The tokens of everything that would stand around these candidates."""
+        """The tokens of everything around these candidates: header, footer, titles."""
 
     def shorten(self, candidate: Candidate) -> Candidate:
-        """The candidate with no more than what is ever shown of it, whatever the budget is."""
+        """The candidate cut to the length at which the layout shows candidates, whatever the budget."""
         return candidate
 
     def document(self, sections: list[Section]) -> Document:
-        """What is rendered of the sections."""
+        """The document to render from the sections."""
         return Document(sections)
 
     def cost(self, piece: Piece) -> int:
-        """The tokens of the piece by itself, with what comes between it and the next."""
+        """The tokens of the piece alone, with the separator behind the piece."""
         return self.counter.count_joined(self.format.piece(piece, self.separator), self._known_counts)
 
     def cost_of(self, candidate: Candidate) -> int:
-        """The tokens of the candidate as a piece of its own."""
+        """The tokens of the candidate as a separate piece."""
         return self.cost(alone(candidate, self.typical_number))
 
     @cached_property
     def empty(self) -> Draft:
-        """The text around no candidates at all."""
+        """The draft without candidates: header, footer and titles only."""
         return self.draft([])
 
     def draft(self, candidates: list[Candidate]) -> Draft:
@@ -107,17 +107,17 @@ class Layout(ABC):
         return Draft(candidates, sections, sheet, tokens)
 
     def piece_tokens(self, draft: Draft) -> list[int]:
-        """What each piece takes in the text, with the separator behind it."""
+        """The tokens of each rendered piece, with the separator behind the piece."""
         return [self.counter.count_joined(pair, self._known_counts) for pair in draft.sheet.pieces()]
 
     def section_tokens(self, section: Section) -> int:
-        """What a section takes with its title."""
+        """The tokens of a section with its title."""
         sheet = Sheet()
         self.format.add_section(sheet, section)
         return self.counter.count("".join(sheet.parts))
 
     def section_summaries(self, draft: Draft) -> tuple[SectionSummary, ...]:
-        """The titled sections, with what each takes of the text."""
+        """The titled sections with their tokens."""
         return tuple(
             SectionSummary(name=section.name, title=section.title, tokens=self.section_tokens(section))
             for section in draft.sections
@@ -125,7 +125,7 @@ class Layout(ABC):
         )
 
     def provider_content(self, draft: Draft) -> list[dict[str, Any]]:
-        """The message content for the provider that the options name."""
+        """The message content in the provider format of the options."""
         if self.options.provider is ProviderFormat.NONE:
             return []
         from satchel.assembly.render.json import anthropic_content, openai_content
@@ -136,21 +136,21 @@ class Layout(ABC):
 
 
 class PageLayout(Layout):
-    """Pages, one after the other, each under its number."""
+    """Renders numbered pages in a single section."""
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
-        """One section, best page first."""
+        """A single section, best page first."""
         ranked = sorted(candidates, key=lambda page: (-page.score, page.place))
         pieces = tuple(alone(page, number) for number, page in enumerate(ranked, start=1))
         return [Section(None, pieces)] if pieces else []
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - pages have none
-        """Nothing but pages is written; behind the last one there is no separator."""
+        """Minus the tokens of the separator, which the last page does not have; nothing else is rendered."""
         return -self.counter.count(self.separator)
 
 
 class ChunkLayout(Layout):
-    """Chunks and entities: grouped by type and file as the options say, with a header, a footer and sources."""
+    """Renders chunks and entities, grouped by type and file as the options say, with a header, a footer and sources."""
 
     def __init__(
         self, options: ContextBuildOptions, counter: TokenCounter, candidates: int, *, with_sources: bool
@@ -160,7 +160,7 @@ class ChunkLayout(Layout):
         self.with_sources = with_sources
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
-        """The sections to write, their pieces numbered from 1."""
+        """The sections to render, their pieces numbered from 1."""
         options = self.options
         pieces = _joined(candidates) if options.merge_adjacent else [alone(candidate, 0) for candidate in candidates]
         if not options.group_by_type:
@@ -173,7 +173,7 @@ class ChunkLayout(Layout):
         return _numbered(sections, options)
 
     def shorten(self, candidate: Candidate) -> Candidate:
-        """An entity with only what its format shows, cut to the length that the options give it."""
+        """An entity reduced to the fields shown by the format, cut to `entity_content_chars`; chunks are unchanged."""
         if candidate.kind is CandidateKind.CHUNK:
             return candidate
         entity, one_body = candidate, self.format.has_one_body
@@ -187,19 +187,19 @@ class ChunkLayout(Layout):
         return cut._replace(text=full[:end]) if entity.text else cut._replace(summary=full[:end])
 
     def document(self, sections: list[Section]) -> Document:
-        """The sections, and the sources that are listed at the end."""
+        """The sections with the list of sources for the end of the text."""
         pieces = (piece for section in sections for piece in section.pieces)
         listed = islice(pieces, self.options.max_sources if self.with_sources else 0)
         return Document(sections, [source_of(piece) for piece in listed])
 
     def cost(self, piece: Piece) -> int:
-        """The tokens of the piece by itself, with its separator and its row among the sources."""
+        """The tokens of the piece alone, with its separator and its row in the list of sources."""
         parts = self.format.piece(piece, between(piece, self.separator))
         row = self.counter.count(self.format.source(source_of(piece))) if self.with_sources else 0
         return self.counter.count_joined(parts, self._known_counts) + row
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:
-        """Header, footer and the titles of all sections; behind the last piece there is no separator."""
+        """The tokens of header, footer and all section titles, less the separator after the last piece."""
         names = {candidate.section for candidate in candidates} if self.options.group_by_type else ()
         titles = (f"{self.format.title(CATEGORY_TITLES[name])}\n\n---\n\n" for name in names)
         around = self.empty.tokens + sum(map(self.counter.count, titles))
@@ -207,7 +207,7 @@ class ChunkLayout(Layout):
 
 
 def source_of(piece: Piece, section: str = "") -> ContextSource:
-    """Where the piece came from, under its number, with what was shown of it."""
+    """The source of the piece: number, place, relevance and rendered text."""
     lead = piece.lead
     return ContextSource(
         entity_id=lead.id,
@@ -225,7 +225,7 @@ def source_of(piece: Piece, section: str = "") -> ContextSource:
 
 
 def _in_order(pieces: Sequence[Piece], options: ContextBuildOptions) -> list[Piece]:
-    """The pieces by the score of the best candidate of their group, or as they were given."""
+    """The pieces sorted by the best score in their group, or in the order of the hits."""
     groups = _groups(pieces) if options.group_by_file else [[piece] for piece in pieces]
     # Chunks that are not grouped stay as they came; entities always go by score.
     is_given = not options.group_by_file and all(piece.lead.kind is CandidateKind.CHUNK for piece in pieces)
@@ -240,7 +240,7 @@ def _in_order(pieces: Sequence[Piece], options: ContextBuildOptions) -> list[Pie
 
 
 def _groups(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """The pieces of each file by line, and every other piece by itself."""
+    """Groups of pieces: a group per file, sorted by line, and a group for each piece without a file."""
     groups: dict[object, list[Piece]] = {}
     for piece in pieces:
         groups.setdefault(_file_of(piece) or piece.lead.place, []).append(piece)
@@ -250,7 +250,7 @@ def _groups(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 def _file_of(piece: Piece) -> str:
-    """The file that a chunk is grouped by."""
+    """The path by which a chunk is grouped; empty for entities."""
     return piece.lead.path if piece.lead.kind is CandidateKind.CHUNK else ""
 
 
@@ -260,7 +260,7 @@ def _score(group: Sequence[Piece]) -> float:
 
 
 def _given(group: Sequence[Piece]) -> int:
-    """The position of the group's first candidate among all."""
+    """The position of the group's first candidate among all candidates."""
     return min(candidate.place for piece in group for candidate in piece.candidates)
 
 
@@ -279,7 +279,7 @@ def _numbered(sections: Sequence[Section], options: ContextBuildOptions) -> list
 
 
 def _joined(candidates: Sequence[Candidate]) -> list[Piece]:
-    """A piece for each candidate, those joined that touch or overlap in one file."""
+    """A piece for each candidate; candidates of a file are joined where their lines touch or overlap."""
     pieces: list[Piece] = []
     by_file: dict[str, list[Candidate]] = {}
     for candidate in candidates:
@@ -294,7 +294,7 @@ def _joined(candidates: Sequence[Candidate]) -> list[Piece]:
 
 
 def _runs(members: Sequence[Candidate]) -> Iterator[Piece]:
-    """The candidates of one file, in the order of their lines; those that touch or overlap are one piece."""
+    """The pieces of a file, from candidates sorted by line; touching or overlapping candidates become one piece."""
     run, lines = alone(members[0], 0), list[str]()
     for candidate in members[1:]:
         longer = _join(run, candidate, lines)
@@ -306,7 +306,7 @@ def _runs(members: Sequence[Candidate]) -> Iterator[Piece]:
 
 
 def _join(run: Piece, candidate: Candidate, lines: list[str]) -> Piece | None:
-    """The run with the candidate, whose lines are added; None if they do not touch or disagree on what they share."""
+    """The run extended by the candidate's lines; None if the two do not touch, or their shared lines differ."""
     (first, last), (start, end), lead = _lines(run), _lines(candidate), run.lead
     if start > last + 1:
         return None
@@ -322,18 +322,18 @@ def _join(run: Piece, candidate: Candidate, lines: list[str]) -> Piece | None:
 
 
 def _lines(shown: Piece | Candidate) -> tuple[int, int]:
-    """The first and the last line of what has whole lines."""
+    """The first and last line of a piece or candidate with whole lines."""
     return cast("tuple[int, int]", (shown.first_line, shown.last_line))
 
 
 def lines_of_text(shown: Piece | Candidate) -> list[str]:
-    """The lines of the text; a line end after the last one is not a line of its own."""
+    """The lines of the text, without an empty line after a trailing line end."""
     first, last = _lines(shown)
     return shown.text.split("\n")[: last - first + 1]
 
 
 def touches(piece: Piece, candidate: Candidate) -> bool:
-    """Whether the candidate could be joined to the piece."""
+    """True if the candidate could be joined to the piece."""
     lead = piece.lead
     same_place = (lead.path, lead.page) == (candidate.path, candidate.page)
     if not same_place or not candidate.whole_lines or not lead.whole_lines:
@@ -343,18 +343,18 @@ def touches(piece: Piece, candidate: Candidate) -> bool:
 
 
 def shows(piece: Piece, candidate: Candidate) -> bool:
-    """Whether the piece already shows every line of the candidate."""
+    """True if the piece already shows every line of the candidate."""
     return _lines_after(piece, candidate) == []
 
 
 def lines_not_shown(piece: Piece, candidate: Candidate) -> Candidate | None:
-    """The candidate from the first line after the piece, where the piece shows the lines before that; else None."""
+    """The candidate without the lines already shown by the piece; None if the piece does not show its first lines."""
     lines = _lines_after(piece, candidate)
     return candidate._replace(text="\n".join(lines), first_line=_lines(piece)[1] + 1) if lines else None
 
 
 def _lines_after(piece: Piece, candidate: Candidate) -> list[str] | None:
-    """The candidate's lines after those that the piece shows; None where it does not show the first of them."""
+    """The candidate's lines after the end of the piece; None if the piece does not show the candidate's first lines."""
     if piece.trim is not None or not touches(piece, candidate):
         return None
     (first, last), (start, _) = _lines(piece), _lines(candidate)

@@ -1,9 +1,9 @@
-"""Chooses what is shown: the best candidates within the budget, section by section, whole where they fit.
+"""Packs the best candidates into the token budget, section by section, whole where they fit.
 
-Each section is sure of its reservation; what it leaves goes to the best remaining candidate of any section. What a
-candidate costs by itself is counted as it will be written. Beside others it may cost less, because neighbours join and
-a file's heading is written once: so candidates are chosen by their cost alone, the text is rendered and counted, what
-was too much is given back, and what is left is spent.
+Each section has its reservation; unused tokens go to the best remaining candidate of any section. The cost of a
+candidate is counted on its rendered text. Beside other candidates the cost may be lower, because neighbours join and
+a file's heading is rendered once. Hence packing works in steps: choose by the cost of each candidate alone, render and
+count the text, remove the excess, and fill the room left.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEFTOVER_ROUNDS: Final = 2
 
 
 class Trimmed(NamedTuple):
-    """A candidate with the text that is left of it and its receipt, and what the caller should know about the cut."""
+    """A candidate cut to fit, with its receipt, and a note for the caller about the cut."""
 
     candidate: Candidate
     note: str = ""
@@ -51,7 +51,7 @@ Trimmer = Callable[[Candidate, int, Cost], Trimmed | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingRules:
-    """How a recipe spends its budget."""
+    """How a recipe packs its budget."""
 
     max_tokens: int
     max_pieces: int
@@ -72,7 +72,7 @@ class PackingRules:
 
 
 class Packed(NamedTuple):
-    """The text that was chosen, what each candidate that is not in it would have cost, and why it is not in it."""
+    """The packed draft, and for each candidate left out its cost in tokens and the reason."""
 
     draft: Draft
     costs: Mapping[int, int] = {}
@@ -81,7 +81,7 @@ class Packed(NamedTuple):
 
 
 def pack(candidates: Sequence[Candidate], layout: Layout, rules: PackingRules) -> Packed:
-    """The best text within the budget."""
+    """Return the best draft within the budget."""
     draft = layout.empty
     if not candidates and not layout.costs_add_up:
         return Packed(draft)
@@ -92,7 +92,7 @@ def pack(candidates: Sequence[Candidate], layout: Layout, rules: PackingRules) -
 
 
 def _everything(candidates: Sequence[Candidate], layout: Layout, rules: PackingRules) -> Packed | None:
-    """All candidates, if they fit."""
+    """All candidates packed, or None if they do not fit together."""
     chars = sum(len(candidate.text) for candidate in candidates)
     if len(candidates) > rules.max_pieces or chars > rules.max_tokens * _MOST_CHARS_PER_TOKEN:
         return None
@@ -116,7 +116,7 @@ class _Packer:
         """What was tried in a rendered text and did not fit."""
 
     def pack(self) -> Packed:
-        """The best text within the budget."""
+        """Return the best draft within the budget."""
         if self._rules.reservations:
             self._pack_sections()
         else:
@@ -127,7 +127,7 @@ class _Packer:
     # -- sections with reservations, whose costs add up
 
     def _pack_sections(self) -> None:
-        """Each section within its reservation, then all of them with what is left."""
+        """Pack each section within its reservation, then all sections with the tokens left over."""
         for section, reserved in self._reserved().items():
             self._spend([candidate for candidate in self._ranked if candidate.section == section], reserved)
         for _ in range(_LEFTOVER_ROUNDS):
@@ -139,13 +139,13 @@ class _Packer:
             self._draft = self._layout.draft(list(self._taken.values()))
 
     def _reserved(self) -> Mapping[str, int]:
-        """What each section is sure of; together never more than there is."""
+        """The reserved tokens of each section, scaled down where they exceed the room."""
         shares, room = self._rules.reservations, max(0, self._room)
         total = sum(shares.values())
         return shares if total <= room else {name: share * room // total for name, share in shares.items()}
 
     def _spend(self, order: Sequence[Candidate], room: int) -> None:
-        """Take what fits whole; what is too long waits until shorter ones have had their share of the room."""
+        """Take the candidates that fit whole; longer candidates wait for shorter ones to get their share of the room."""
         waiting: list[Candidate] = []
         withheld = 0
         for candidate in order:
@@ -178,7 +178,7 @@ class _Packer:
     # -- one section, whose pieces may join: what is rendered decides
 
     def _pack_together(self) -> None:
-        """The best set by the cost of each alone, then what else fits beside it."""
+        """Pack the best set by the cost of each candidate alone, then fill the room left."""
         self._give_back()
         if self._rules.by_value:
             self._keep_the_best()
@@ -191,7 +191,7 @@ class _Packer:
             self._trim_in(self._ranked[0], self._rules.max_tokens)
 
     def _chosen_alone(self, room: int) -> list[Candidate]:
-        """What fits by the cost of each candidate alone."""
+        """The candidates packed by the cost of each candidate alone."""
         ranked, limit = self._ranked, self._rules.max_pieces
         if not self._rules.by_value:
             return self._in_order(ranked, room, limit)
@@ -199,7 +199,7 @@ class _Packer:
         return [ranked[i] for i in pack_by_value(offers, room, limit)]
 
     def _in_order(self, order: Sequence[Candidate], room: int, limit: int) -> list[Candidate]:
-        """Candidates in their order while they fit; one that does not fit is skipped, or ends it."""
+        """Candidates in order while they fit; the overflow policy skips a candidate too long, or ends the list there."""
         chosen: list[Candidate] = []
         for candidate in order:
             if len(chosen) >= limit:
@@ -212,7 +212,7 @@ class _Packer:
         return chosen
 
     def _give_back(self) -> None:
-        """What fits by itself, less what is over because counts do not quite add up."""
+        """Draft the set packed by single costs, and shrink the set while the rendered text is over the budget."""
         room = self._room
         self._draft = self._layout.draft(self._chosen_alone(room))
         while self._draft.tokens > self._rules.max_tokens and self._draft.candidates:
@@ -223,7 +223,7 @@ class _Packer:
             self._draft = self._layout.draft(fewer)
 
     def _keep_the_best(self) -> None:
-        """If the best that fits at all is not in the draft, begin again with that one alone."""
+        """Restart with the best candidate that fits at all, unless the draft contains that candidate."""
         inside = self._inside()
         for candidate in self._ranked:
             if candidate.place in inside:
@@ -235,7 +235,7 @@ class _Packer:
                 return
 
     def _fill(self) -> None:
-        """Add what else fits into the room that joining and shared headings have freed."""
+        """Add candidates to the room freed by joined pieces and shared headings."""
         trials = _MAX_TRIALS
         one_by_one = False
         while trials > 0 and len(self._draft.candidates) < self._rules.max_pieces:
@@ -253,7 +253,7 @@ class _Packer:
                 one_by_one = True
 
     def _waiting(self) -> list[Candidate]:
-        """What is not in the draft and may still be, best first."""
+        """The candidates outside the draft that may still fit, best first."""
         inside = self._inside()
         left = [candidate for candidate in self._ranked if candidate.place not in inside]
         if self._rules.overflow is not OverflowPolicy.SKIP:
@@ -262,7 +262,7 @@ class _Packer:
         return [candidate for candidate in left if candidate.place not in self._refused]
 
     def _first_that_might_fit(self, waiting: list[Candidate], room: int) -> list[Candidate]:
-        """One that costs less beside what is there than it costs alone, perhaps little enough."""
+        """The first candidate that may fit because joining or a shared heading could lower its cost; at most one."""
         written = self._draft.by_path()
         for candidate in waiting if self._rules.overflow is OverflowPolicy.SKIP else waiting[:1]:
             cost = self._costs[candidate.place]
@@ -272,7 +272,7 @@ class _Packer:
         return []
 
     def _trim_the_rest(self) -> None:
-        """Add the best that did not fit: whole if it does now, else its beginning."""
+        """Add the best candidates left out: whole if they fit now, else their beginning."""
         inside = self._inside()
         for candidate in self._ranked:
             if len(self._draft.candidates) >= self._rules.max_pieces:
@@ -285,7 +285,7 @@ class _Packer:
                 self._trim_in(self._without_lines_shown(candidate), room)
 
     def _trim_in(self, candidate: Candidate, room: int) -> None:
-        """Add the candidate cut to the room."""
+        """Trim the candidate to the room and add the result."""
         for _ in range(_MAX_TRIMS):
             trimmed = self._rules.trimmer(candidate, room, self._layout.cost_of)
             over = self._add(trimmed.candidate) if trimmed else 0
@@ -295,12 +295,12 @@ class _Packer:
             room = self._layout.cost_of(trimmed.candidate) - over
 
     def _without_lines_shown(self, candidate: Candidate) -> Candidate:
-        """The candidate from its first line that no piece shows yet."""
+        """The candidate from its first line not yet shown by a piece."""
         rests = (lines_not_shown(piece, candidate) for piece in self._draft.by_path().get(candidate.path, ()))
         return next(filter(None, rests), candidate)
 
     def _take_the_cheapest(self) -> None:
-        """The cheapest alone if that fits: what it costs beside others is more."""
+        """Add the cheapest candidate if its draft alone fits: beside other candidates the same text costs more."""
         first = self._ranked[:1] if self._rules.overflow is OverflowPolicy.STOP else self._ranked
         cheapest = min(first, key=lambda one: self._costs[one.place])
         tokens = self._layout.draft([cheapest]).tokens
@@ -308,7 +308,7 @@ class _Packer:
         self._add(cheapest)
 
     def _add(self, *more: Candidate) -> int:
-        """Add these to the draft if they fit; the tokens by which they do not."""
+        """Add the candidates to the draft if they fit; return the tokens over the budget (0: added)."""
         fuller = self._layout.draft([*self._draft.candidates, *more])
         over = max(0, fuller.tokens - self._rules.max_tokens)
         if not over:
@@ -319,7 +319,7 @@ class _Packer:
         return {candidate.place for candidate in self._draft.candidates}
 
     def _reasons(self) -> dict[int, Reason]:
-        """Why each candidate that is not in the draft is not."""
+        """The reason for each candidate left out of the draft."""
         inside, written = self._inside(), self._draft.by_path()
         full = len(inside) >= self._rules.max_pieces
         reasons: dict[int, Reason] = {}

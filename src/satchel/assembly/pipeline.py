@@ -1,4 +1,4 @@
-"""The one pipeline: gathered candidates in, a context out.
+"""The pipeline behind every kind of context: turns gathered candidates into a context.
 
 gather ─► admit ─► rank ─► pack ⇄ render ─► report ─► Context
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Merged(NamedTuple):
-    """Why a candidate stepped aside for another."""
+    """The candidate into which a duplicate was merged, and the reason."""
 
     into: Candidate
     reason: Reason = Reason.DUPLICATE
 
 
 class Admitted(NamedTuple):
-    """The candidates that may be shown, why others may not, and which candidate each merged one says again."""
+    """The admitted candidates, the reason for each dropped candidate, and the target of each merged candidate."""
 
     candidates: list[Candidate]
     dropped: Mapping[int, Reason]
@@ -39,13 +39,13 @@ class Admitted(NamedTuple):
     def among(
         cls, candidates: Sequence[Candidate], dropped: Mapping[int, Reason], merged: Mapping[int, Merged]
     ) -> Admitted:
-        """Those of the candidates that were neither dropped nor merged."""
+        """Admit the candidates that were neither dropped nor merged."""
         left = [one for one in candidates if one.place not in dropped and one.place not in merged]
         return cls(left, dropped, merged)
 
 
 class Ranking(NamedTuple):
-    """A score from 0 to 1 for each candidate's place, the signals behind it, and what the caller should know."""
+    """A score from 0 to 1 for each candidate's place, the signals behind the score, and a note for the caller."""
 
     scores: Mapping[int, float]
     signals: Mapping[int, Mapping[str, float]] = {}
@@ -53,13 +53,13 @@ class Ranking(NamedTuple):
 
 
 def by_relevance(candidates: Sequence[Candidate]) -> Ranking:
-    """Every candidate by the relevance that it came with."""
+    """Rank every candidate by its own relevance."""
     return Ranking({candidate.place: candidate.relevance for candidate in candidates})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What tells one kind of context from another."""
+    """The parts in which kinds of contexts differ: layouts, packing rules and ranking."""
 
     kind: ContextKind
     layouts: Sequence[Layout]
@@ -69,7 +69,7 @@ class Recipe:
 
 
 class Built(NamedTuple):
-    """A finished text with its ledger: what every kind of context is made of."""
+    """A packed text with its ledger, from which every kind of context is made."""
 
     candidates: Sequence[Candidate]
     admitted: Admitted
@@ -81,7 +81,7 @@ class Built(NamedTuple):
 
 
 def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -> Built:
-    """The best text that the recipe makes of the admitted candidates, and what became of all of them."""
+    """Rank, pack and render the admitted candidates by the recipe, with a ledger of all candidates."""
     ranking = recipe.rank(admitted.candidates)
     ranked = [_scored(candidate, ranking.scores[candidate.place]) for candidate in admitted.candidates]
     for layout in recipe.layouts:
@@ -111,7 +111,7 @@ def _scored(candidate: Candidate, score: float) -> Candidate:
 def _ledger(
     candidates: Sequence[Candidate], admitted: Admitted, ranking: Ranking, packed: Packed, piece_tokens: Sequence[int]
 ) -> Ledger:
-    """An entry for each candidate, in the order in which they were gathered."""
+    """A ledger entry for each candidate, in gathered order."""
     pieces = packed.draft.pieces
     piece_of = {candidate.place: piece for piece in pieces for candidate in piece.candidates}
     tokens = {piece.lead.place: count for piece, count in zip(pieces, piece_tokens, strict=True)}
@@ -141,7 +141,7 @@ def _ledger(
 def _fate(
     candidate: Candidate, admitted: Admitted, packed: Packed, piece_of: Mapping[int, Piece]
 ) -> tuple[Fate, Reason, str | None, int | None]:
-    """How the candidate ended, why, as part of which other, and under which number."""
+    """The fate of the candidate, the reason, the id of the candidate containing it, and the piece number."""
     place = candidate.place
     piece = piece_of.get(place)
     if piece is not None:
