@@ -114,7 +114,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
 
 
 def _whole_lines(text: str, full: str) -> str:
-    """The text up to its last whole, non-blank line; cut within a line where whole lines would lose most of the text."""
+    """The text up to its last whole, non-blank line; cut within a line where whole lines would lose most of it."""
     if not full.startswith(text + "\n"):
         newline = text.rfind("\n")
         text = text[:newline] if newline > len(text) // 2 else text

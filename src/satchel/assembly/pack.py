@@ -145,7 +145,7 @@ class _Packer:
         return shares if total <= room else {name: share * room // total for name, share in shares.items()}
 
     def _spend(self, order: Sequence[Candidate], room: int) -> None:
-        """Take the candidates that fit whole; longer candidates wait for shorter ones to get their share of the room."""
+        """Take the candidates that fit whole; longer candidates wait until shorter ones had their share of the room."""
         waiting: list[Candidate] = []
         withheld = 0
         for candidate in order:
@@ -199,7 +199,7 @@ class _Packer:
         return [ranked[i] for i in pack_by_value(offers, room, limit)]
 
     def _in_order(self, order: Sequence[Candidate], room: int, limit: int) -> list[Candidate]:
-        """Candidates in order while they fit; the overflow policy skips a candidate too long, or ends the list there."""
+        """Candidates in order while they fit; the overflow policy skips an oversized candidate or ends the list."""
         chosen: list[Candidate] = []
         for candidate in order:
             if len(chosen) >= limit:
@@ -223,7 +223,7 @@ class _Packer:
             self._draft = self._layout.draft(fewer)
 
     def _keep_the_best(self) -> None:
-        """Restart with the best candidate that fits at all, unless the draft contains that candidate."""
+        """Restart with the best candidate that fits at all, unless the draft already contains the candidate."""
         inside = self._inside()
         for candidate in self._ranked:
             if candidate.place in inside:
@@ -262,7 +262,7 @@ class _Packer:
         return [candidate for candidate in left if candidate.place not in self._refused]
 
     def _first_that_might_fit(self, waiting: list[Candidate], room: int) -> list[Candidate]:
-        """The first candidate that may fit because joining or a shared heading could lower its cost; at most one."""
+        """The first candidate (or none) whose cost joining or a shared heading could lower enough to fit."""
         written = self._draft.by_path()
         for candidate in waiting if self._rules.overflow is OverflowPolicy.SKIP else waiting[:1]:
             cost = self._costs[candidate.place]

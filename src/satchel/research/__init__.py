@@ -1,4 +1,4 @@
-"""Research: questions about documents, answered from numbered pages.
+"""Research answers questions about documents from numbered pages.
 
 library = satchel.open_library("reports")
 builder = satchel.research.ContextBuilder(library, library)

@@ -1,4 +1,4 @@
-"""The recipe for pages (S3): a question in, numbered pages of documents out."""
+"""The recipe for pages (S3): turns a question into a context of numbered document pages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _HARDLY_RELEVANT: Final = 0.06
 
 @dataclass(eq=False)
 class ContextBuilder:
-    """Builds contexts of pages out of a search and a library of documents.
+    """Builds contexts of pages from a search engine and a library of documents.
 
     `max_tokens` is a hard limit on the finished text, headers and blank lines included; set it to about 80 % of what
     the model can take. `search_engine` and `chroma_client` may be blocking (they are called in threads) or async.
@@ -98,7 +98,7 @@ class ContextBuilder:
     def _context(
         self, query: str, hits: Sequence[PageHit], fetched: Mapping[int, SourceDocument | str], started: float
     ) -> ResearchContext:
-        """The context of the pages that were fetched, by the position of their hits; counting long ones takes time."""
+        """Build the context from the fetched pages (keyed by hit position); slow, because long pages are counted."""
         pages = _named_apart({place: page for place, page in fetched.items() if isinstance(page, SourceDocument)})
         candidates = [_candidate(place, hit, pages.get(place)) for place, hit in enumerate(hits)]
         admitted = _admit(candidates, hits, pages)
@@ -135,7 +135,7 @@ class ContextBuilder:
         return PageLayout(ContextBuildOptions(format=self.format, include_citations=True), self._count())
 
     async def get_source_metadata(self, doc_id: str, page: int) -> SourceDocument:
-        """All that the library knows about a page; a ValueError if it does not know the page."""
+        """The library's metadata and text of a page; a ValueError for an unknown page."""
         metadata = await _answered(self.chroma_client.get_page_metadata, doc_id, page)
         if metadata is None:
             raise UnknownPage(doc_id, page)
@@ -143,13 +143,13 @@ class ContextBuilder:
         return SourceDocument.from_metadata(metadata, markdown=text or "")
 
     def format_source_citation(self, source: SourceDocument, citation_num: int) -> str:
-        """A page as it is written under its number."""
+        """Render a page under its citation number."""
         _checked_source("source", source)
         as_count(InvalidOption, "citation_num", citation_num, 1)
         return "".join(self._layout().format.piece(alone(_page(0, source), citation_num)))
 
     def deduplicate_results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """One result for each page, the one with the best score; best first."""
+        """The best-scored result of each page, best first."""
         if not isinstance(results, list | tuple):
             raise InvalidInput("results", results, "must be a list of results")
         best: dict[tuple[str, int], dict[str, Any]] = {}
@@ -161,7 +161,7 @@ class ContextBuilder:
         return sorted(best.values(), key=lambda result: -float(result["score"]))
 
     def truncate_to_budget(self, sources: list[SourceDocument], max_tokens: int) -> list[SourceDocument]:
-        """As many sources from the front as fit, as they will be written; none after the first that does not."""
+        """The longest prefix of the sources whose rendered text fits into `max_tokens`."""
         if not isinstance(sources, list | tuple):
             raise InvalidInput("sources", sources, "must be a list of sources")
         for i, source in enumerate(sources):
@@ -174,12 +174,12 @@ class ContextBuilder:
         return sources[:]
 
     def format_truncated_context(self, sources: Sequence[SourceDocument]) -> str:
-        """The text of the sources, numbered anew."""
+        """Render the sources, renumbered from 1."""
         pages = [_page(place, source) for place, source in enumerate(sources)]
         return self._layout().draft(pages).text
 
     def estimate_tokens(self, text: str) -> int:
-        """How many tokens a text has: an exact count, unless another counter was chosen."""
+        """The number of tokens in the text: exact, unless the builder has an estimating counter."""
         return self._count().count(as_text(InvalidInput, "text", text))
 
     def _count(self) -> TokenCounter:
@@ -190,7 +190,7 @@ class ContextBuilder:
         return self.counter
 
     async def _source(self, hit: PageHit, texts: _PageTexts) -> SourceDocument | str:
-        """The source behind a hit; a page that cannot be had is a note."""
+        """The source of a hit, or a note if the page cannot be read."""
         doc_id, page = hit["doc_id"], hit["page"]
         try:
             metadata = await self._metadata(hit)
@@ -206,7 +206,7 @@ class ContextBuilder:
         return SourceDocument.from_metadata(metadata, markdown=text or "", score=score)
 
     async def _metadata(self, hit: PageHit) -> PageMetadata | None:
-        """What the search handed over, or where that is not all, what the library has."""
+        """The metadata of the hit, completed from the library where fields are missing."""
         from_search = hit.get("metadata") or {}
         if all(name in from_search for name in ("doc_id", "filename", "page", "extension", "timestamp")):
             return PageMetadata.from_mapping(from_search)
@@ -221,20 +221,20 @@ class ContextBuilder:
 
 
 class _Gone(str):
-    """The note on a page that went away after it was found."""
+    """The note on a page removed from the library between the search and the fetch."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _PageTexts:
-    """The texts of pages; a document of which several pages are wanted is fetched once."""
+    """Fetches the texts of pages, and each document at most once."""
 
     library: PageLibrary
     documents: dict[str, asyncio.Task[str | None]] = field(default_factory=dict)
 
     async def text(self, doc_id: str, page: int) -> str | None:
-        """What a page says; None where the library has no text of it."""
+        """The text of a page; None if the library has no text of the page."""
         get_page = getattr(self.library, "get_page_markdown", None)
         text = await _answered(get_page, doc_id, page) if get_page is not None else None
         if text is not None:
@@ -251,7 +251,7 @@ class _PageTexts:
 
 
 def _named_apart(pages: Mapping[int, SourceDocument]) -> dict[int, SourceDocument]:
-    """The pages; those of different files with one name go by their paths, where these are known."""
+    """The pages, with the path as file name where different documents share a file name and the path is known."""
     documents = Counter(filename for filename, _ in {(page.filename, page.doc_id) for page in pages.values()})
     return {
         place: replace(page, filename=(documents[page.filename] > 1 and page.source_path) or page.filename)
@@ -260,7 +260,7 @@ def _named_apart(pages: Mapping[int, SourceDocument]) -> dict[int, SourceDocumen
 
 
 def _candidate(place: int, hit: PageHit, page: SourceDocument | None) -> Candidate:
-    """A hit as every stage knows it; one whose page was not fetched has no text."""
+    """The candidate of a hit, without text if the page was not fetched."""
     candidate = _page(place, page) if page else Candidate(place=place, id="", kind=CandidateKind.PAGE)
     collector = str((hit.get("metadata") or {}).get("collection", "search"))
     return candidate._replace(id=_name(hit), relevance=float(hit["score"]), collector=collector)
@@ -282,7 +282,7 @@ def _page(place: int, page: SourceDocument) -> Candidate:
 
 
 def _admit(candidates: Sequence[Candidate], hits: Sequence[PageHit], pages: Mapping[int, SourceDocument]) -> Admitted:
-    """The pages that were fetched; a page that was found twice is shown once, and others were one too many."""
+    """Admit the fetched pages, merge duplicate hits of a page, and drop pages beyond the maximum."""
     keys = [(hit["doc_id"], hit["page"]) for hit in hits]
     by_score = sorted(range(len(hits)), key=lambda place: (hits[place]["score"], -place))
     best = {keys[place]: place for place in by_score}
@@ -294,7 +294,7 @@ def _admit(candidates: Sequence[Candidate], hits: Sequence[PageHit], pages: Mapp
 
 
 def _keep_excerpt(query: str) -> Trimmer:
-    """A trimmer that keeps what of a page was asked about, and says how much is missing."""
+    """Return a trimmer that keeps the excerpt of a page about the query, with a receipt for the rest."""
     from satchel.retrieval.query import understand
     from satchel.retrieval.search import excerpt
 
@@ -321,7 +321,7 @@ def _checked_source(name: str, source: object) -> None:
 
 
 def _at_a_word(text: str, most: int) -> str:
-    """The beginning of a text, without half a word at its end."""
+    """The first `most` characters of the text, cut at the end of a word."""
     if len(text) <= most:
         return text.rstrip()
     cut = text[:most]
@@ -329,13 +329,13 @@ def _at_a_word(text: str, most: int) -> str:
 
 
 def _name(hit: PageHit) -> str:
-    """What a page goes by in the ledger: `reports/q3.pdf#page-3`, or the document's id where no path is known."""
+    """The id of a page in the ledger: `reports/q3.pdf#page-3`, with the document's id if the path is unknown."""
     path = str((hit.get("metadata") or {}).get("source_path") or hit["doc_id"])
     return f"{path}#{page_words(path, hit['page']).replace(' ', '-')}"
 
 
 def _checked(i: int, result: Mapping[str, Any]) -> tuple[tuple[str, int], float]:
-    """The key that tells a result from others, and its score; one that lacks them says which."""
+    """The key (document, page) and the score of a result; `InvalidInput` for a missing or wrong field."""
     try:
         doc_id, page, score = result["doc_id"], result["page"], result["score"]
     except (KeyError, TypeError):
@@ -349,12 +349,12 @@ def _checked(i: int, result: Mapping[str, Any]) -> tuple[tuple[str, int], float]
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Enough threads for the pages of a context; the loop's own may be as few as five."""
+    """A thread pool large enough for the pages of a context; the event loop's pool may have as few as five."""
     return ThreadPoolExecutor(_PAGES_AT_ONCE, "satchel-research")
 
 
 async def _answered(ask: Callable[..., T | Awaitable[T]], *args: Any, **more: Any) -> T:
-    """The answer of a port that blocks, or of one that is awaited."""
+    """Call a blocking or an async port, the blocking port in a thread."""
     if inspect.iscoroutinefunction(ask):
         return cast("T", await ask(*args, **more))
     answer = await asyncio.get_running_loop().run_in_executor(_threads(), partial(ask, *args, **more))

@@ -1,4 +1,4 @@
-"""The documents of a workspace as a library of pages: found by their text and by what is to be seen on them."""
+"""The documents of a workspace as a library of pages, with text search and visual search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _THUMBNAIL_WIDTH: Final = 240
 
 @dataclass(eq=False)
 class PageImages:
-    """Pictures of the pages of the documents in a folder, named after the documents' content."""
+    """Images of document pages in a folder, named after the content hash of the document."""
 
     source: Folder
     target: Path
@@ -49,16 +49,16 @@ class PageImages:
     _lock: Lock = field(default_factory=Lock)
 
     def place(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path:
-        """Where the picture is, or will be."""
+        """The path of the image, whether the file exists or not."""
         return self.target / f"{doc_id}_page_{page:03d}{'_thumb' if thumbnail else ''}.jpg"
 
     def existing(self, doc_id: str, page: int, *, thumbnail: bool = False) -> str | None:
-        """The path of the picture, if it was made already."""
+        """The path of the image, or None if the image was not made yet."""
         place = self.place(doc_id, page, thumbnail=thumbnail)
         return str(place) if place.exists() else None
 
     def image(self, path: str, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
-        """The picture; None for what has no pictures, or is no longer the document of that content."""
+        """The image, made if missing; None for a document without images or with changed content."""
         place = self.place(doc_id, page, thumbnail=thumbnail)
         if place.exists():
             return place
@@ -75,7 +75,7 @@ class PageImages:
         return place
 
     def close(self) -> None:
-        """End the process that makes pictures."""
+        """Stop the process that renders images."""
         self._ending.close()
         self._started = None
 
@@ -88,7 +88,7 @@ class PageImages:
             return self._started
 
     def _keep(self, place: Path, data: bytes) -> None:
-        """Write it whole or not at all."""
+        """Write the image atomically."""
         self.target.mkdir(mode=0o700, parents=True, exist_ok=True)
         passing = place.with_suffix(f".{secrets.token_hex(4)}.part")
         try:
@@ -105,18 +105,18 @@ _PAGE_CHARS: Final = 3000
 
 
 class Part(NamedTuple):
-    """About a page of a text that has none."""
+    """A part of about a page, from a text without pages."""
 
     number: int
     pieces: tuple[StoredPiece, ...]
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text of the part."""
         return "\n\n".join(piece.text for piece in self.pieces)
 
     def metadata(self, path: str) -> PageMetadata:
-        """What is known of it, as of a page."""
+        """The metadata of the part in the form of page metadata."""
         heading = self.pieces[0].title.replace("/", " > ") or None
         return replace(
             _page_metadata(path, self.pieces[0].state, self.number),
@@ -127,7 +127,7 @@ class Part(NamedTuple):
 
 
 def _parts(files: FileIndex, path: str, filters: Filters) -> list[Part]:
-    """A text without pages, cut into parts of about a page, always in the same places."""
+    """Cut a text without pages into parts of about a page, always at the same places."""
     parts: list[list[StoredPiece]] = []
     size = 0
     for piece in files.pieces_of(path, filters):
@@ -162,21 +162,21 @@ _VISUAL_WEIGHT: Final = 0.5
 
 
 class SearchedWorkspace(Protocol):
-    """What a library asks of the engine of a workspace."""
+    """The engine interface used by the library."""
 
     @property
     def store(self) -> Store:
-        """Where the workspace is stored."""
+        """The store of the workspace."""
 
     @property
     def folder(self) -> Folder:
         """The indexed folder."""
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
-        """The pieces that answer a question best."""
+        """The best hits for a question."""
 
     def filters_for(self, user: User) -> Filters:
-        """The filters that every read of the user goes through."""
+        """The filters, access included, for every read by the user."""
 
     def index(self) -> IndexReport:
         """Refresh the index."""
@@ -187,10 +187,10 @@ class SearchedWorkspace(Protocol):
 
 @dataclass(eq=False)
 class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
-    """A search engine and a library of pages over an engine's workspace, as far as a user may read it.
+    """A search engine and a library of pages over the workspace of an engine, limited to the access of a user.
 
-    Documents are known by their content: two files of the same content are one document. What has no pages (Markdown,
-    plain text) is cut into parts of about a page.
+    Documents are identified by their content: two files of the same content are one document. Texts without pages
+    (Markdown, plain text) are cut into parts of about a page.
     """
 
     engine: SearchedWorkspace
@@ -200,18 +200,18 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     user: User | None = None
 
     def seen_by(self, user: User) -> WorkspaceLibrary:
-        """The same library as a user may read it."""
+        """The library limited to the access of the user."""
         if not isinstance(user, User):
             raise InvalidOption("user", user, "must be a satchel.User")
         return replace(self, user=user)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the page vectors, the images and the engine."""
         self.close_pages()
         self.engine.close()
 
     def close_pages(self) -> None:
-        """Let go of everything but the engine, which others may use."""
+        """Close the page vectors and the images, but not the engine, which may be shared."""
         self.page_vectors.close()
         self.images.close()
 
@@ -221,9 +221,9 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     # -- searching
 
     def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> PageHits:
-        """The best pages, best first; one that is found by its text and by its look comes twice.
+        """The best pages, best first; a page found by text and by visual search is listed twice.
 
-        If one of their files has changed, the index is brought up first.
+        If a file of the pages has changed, the index is refreshed and the search repeated.
         """
         as_count(InvalidOption, "num_results", num_results, 1)
         as_text(InvalidOption, "query", query)
@@ -254,7 +254,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         return hits
 
     def _stale(self, hits: Iterable[PageHit]) -> set[str]:
-        """The files among the hits' that no longer say what was indexed."""
+        """The paths of the hits whose files changed or vanished since indexing."""
         from satchel.retrieval.freshness import Verdict
 
         known = self.engine.store.files()
@@ -306,7 +306,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         return hits
 
     def look_at_pages(self, watcher: Callable[[int, int], None] | None = None) -> int:
-        """Make the vectors of pages that may be read and have none yet; how many documents that were."""
+        """Embed the readable pages without vectors; return the number of documents embedded."""
         filters = self._filters()
         documents = self.doc_ids()
         known = self.page_vectors.documents()
@@ -335,12 +335,12 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     # -- the library
 
     def get_document_markdown(self, doc_id: str) -> str | None:
-        """A document's whole Markdown, each page under a line with its number; None for one that is not here."""
+        """The whole Markdown of a document, each page below a line with its number; None for an unknown document."""
         path = self._path(doc_id)
         return None if path is None else self.engine.store.text_of(path, self._filters())
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
-        """What is known of a page, or None."""
+        """The metadata of a page, or None."""
         number = as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
         return None if path is None else self._page(path, number, self._filters())
@@ -360,15 +360,15 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         return parts[0].text if parts else None
 
     def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
-        """A picture of the page, made now if there is none yet; None for what has no pictures."""
+        """The image of the page, made if missing; None for documents without images."""
         as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
         return None if path is None else self.images.image(path, doc_id, page, thumbnail=thumbnail)
 
     def make_images(self, watcher: Callable[[int, int], None] | None = None) -> int:
-        """Make the pictures and thumbnails of all pages that have none yet; how many pages that were.
+        """Make the missing images and thumbnails of all pages; return the number of pages done.
 
-        What has no pictures is passed over.
+        Documents without images are skipped.
         """
         filters = self._filters()
         lacking = [
@@ -385,12 +385,12 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         return made
 
     def doc_ids(self) -> dict[str, str]:
-        """The documents that may be read, with the path of each."""
+        """The readable documents: path by document id."""
         documents = self.engine.store.documents(self._filters())
         return {content_hash.hex(): path for path, content_hash in documents.items()}
 
     def copy_to(self, shelf: PageShelf, watcher: Callable[[int, int], None] | None = None) -> int:
-        """Put the documents that may be read into another library; how many were not there yet."""
+        """Copy the readable documents into another library; return the number of documents copied."""
         filters = self._filters()
         documents = [(doc_id, path) for doc_id, path in self.doc_ids().items() if not shelf.is_whole(doc_id)]
         for doc_id, path in _watched(documents, watcher):
@@ -451,7 +451,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
 
 
 def _watched(items: Sequence[T], watcher: Callable[[int, int], None] | None) -> Iterator[T]:
-    """The items; before each, the watcher is told how many are done, and of how many."""
+    """Yield the items, calling the watcher with (done, total) before each."""
     for done, item in enumerate(items):
         if watcher is not None:
             watcher(done, len(items))

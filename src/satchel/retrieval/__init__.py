@@ -1,1 +1,1 @@
-"""A question in, ranked and fresh hits out."""
+"""Retrieval turns a question into ranked hits, checked against the files on disk."""

@@ -1,4 +1,4 @@
-"""The indexed folder as it is on disk now: what has changed, where lines have gone, and the exact text behind an id."""
+"""Compares indexed files with the disk: detects changes, finds moved lines, and expands ids to exact text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """How an indexed file stands to the one on disk."""
+    """The state of an indexed file on disk."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
 
 class DiskFile(NamedTuple):
-    """A file as it is now: its text is only there when it has changed, an outline only where reading it gave one."""
+    """A file on disk; `text` only if the file has changed, `outline` only if a document was read again."""
 
     verdict: Verdict
     text: str = ""
@@ -43,7 +43,7 @@ class DiskFile(NamedTuple):
 
 
 class LineRange(NamedTuple):
-    """A run of lines and what they say, and the page of a document that they are on."""
+    """A run of lines with their text, and the page for documents."""
 
     first_line: int
     last_line: int
@@ -53,9 +53,9 @@ class LineRange(NamedTuple):
 
 @dataclass(slots=True)
 class Disk:
-    """The files of an open folder as they are now; each is looked at once.
+    """The files of an open folder as they are now; each file is compared once.
 
-    Without a root the folder is on another machine: every file is taken to be as it was read.
+    Without a root the folder is on another machine: every file counts as unchanged.
     """
 
     root: int | None
@@ -64,18 +64,18 @@ class Disk:
     _looked_at: dict[str, DiskFile] = field(default_factory=dict)
 
     def look(self, path: str, state: FileState) -> DiskFile:
-        """Compare the file on disk with what was read."""
+        """Compare the file on disk with the indexed state; the changed text is included."""
         if path not in self._looked_at:
             self._looked_at[path] = self._look(path, state)
         return self._looked_at[path]
 
     def document(self, path: str, doc_id: str) -> bytes | None:
-        """A document's bytes as they are now; None where they may not be read, or are not those of the id."""
+        """The bytes of a document on disk; None if unreadable or if the content no longer matches the id."""
         data = self._read(path, self.documents.max_bytes)
         return data if data is not None and _hash(data).hex() == doc_id else None
 
     def judge(self, path: str, state: FileState) -> Verdict:
-        """The verdict alone, without reading anew what has changed."""
+        """The verdict alone, without parsing a changed document again."""
         return self._compare(path, state)[0]
 
     def _compare(self, path: str, state: FileState) -> tuple[Verdict, bytes]:
@@ -91,7 +91,7 @@ class Disk:
         return (Verdict.SAME, b"") if _hash(data) == state.content_hash else (Verdict.CHANGED, data)
 
     def _read(self, path: str, max_bytes: int) -> bytes | None:
-        """The file's bytes; None for what may not be read."""
+        """The bytes of the file; None if unreadable."""
         if self.root is None:
             return None
 
@@ -127,7 +127,7 @@ def _hash(data: bytes) -> bytes:
 
 
 class Folder(NamedTuple):
-    """The folder that was indexed, and what of it is read."""
+    """The indexed folder, with the limits on files and documents to read."""
 
     root: Path
     max_file_bytes: int
@@ -137,7 +137,7 @@ class Folder(NamedTuple):
 
     @contextmanager
     def opened(self) -> Iterator[Disk]:
-        """Its files as they are now."""
+        """Open the folder to compare its files."""
         from satchel.indexing.walk import opened_folder
 
         with opened_folder(self.root) if self.is_here else nullcontext() as handle:
@@ -145,7 +145,7 @@ class Folder(NamedTuple):
 
 
 def find_again(path: str, disk: DiskFile, old: LineRange, qualified: str) -> LineRange | None:
-    """Where lines of the old text are in the new one: the same lines elsewhere, or what now goes by their name."""
+    """Find old lines in the changed file: the same lines elsewhere, else the block with the same qualified name."""
     text, outline = disk.text, disk.outline
     position = _line_of(text, old)
     if position:
@@ -168,13 +168,13 @@ def find_again(path: str, disk: DiskFile, old: LineRange, qualified: str) -> Lin
 
 
 def _page_at(outline: Outline | None, first: int, last: int) -> int | None:
-    """The page on which lines stand, if they stand on one."""
+    """The page that contains all the lines, or None."""
     pages = outline.pages if outline else ()
     return next((page.number for page in pages if page.first_line <= first and last <= page.last_line), None)
 
 
 def _line_of(text: str, old: LineRange) -> int:
-    """The line at which the old lines stand now, the nearest to where they were; 0 if nowhere."""
+    """The first line of the old text in the new text, nearest to the old position; 0 if not found."""
     best = 0
     at = text.find(old.text) if old.text else -1
     while at >= 0:
@@ -193,15 +193,15 @@ LONGEST_NUMBER: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class Expander:
-    """Finds what an id stands for, as the file on disk has it now."""
+    """Expands ids to their exact text in the current file on disk."""
 
     folder: Folder
     store: Store
 
     def expand(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
-        """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
+        """The exact text of an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
 
-        `lines` more are given on either side. An id that was shown with its hidden characters made visible will do.
+        `lines` more lines are added on either side. Ids with hidden characters made visible are accepted too.
         """
         try:
             return self._expanded(piece_id, lines, filters)
@@ -212,7 +212,7 @@ class Expander:
             return self._expanded(indexed_id, lines, filters)
 
     def _as_it_was(self, shown_id: str, filters: Filters) -> str | None:
-        """The id as it was before hidden characters in the path were made visible, if it is such a one."""
+        """The indexed id for an id whose path was shown with hidden characters made visible, or None."""
         from satchel.text.visible import make_visible_line
 
         if shown_id.isascii():
@@ -247,7 +247,7 @@ class Expander:
         return Expansion(piece_id, path, first, last, content, language, stale=is_stale, page=page)
 
     def _held_by_another(self, piece_id: str, filters: Filters) -> str | None:
-        """The same id in the file that holds the text, where a document is kept as another of the same content."""
+        """The id in the file that stores the text, if the given file is a duplicate of the same content."""
         paths = dict.fromkeys((piece_id, piece_id.partition("#")[0], piece_id.partition(":")[0]))
         path = next((path for path in paths if self.store.text_of(path, filters) is not None), None)
         if path is None or self.store.text_of(path, filters):
@@ -262,7 +262,7 @@ class Expander:
         return holder + piece_id[len(path) :]
 
     def _located(self, piece_id: str, filters: Filters) -> tuple[str, LineRange, str]:
-        """The path, the place and the name that an id stands for, as they were indexed."""
+        """The path, the lines and the qualified name of an id, as indexed."""
         text = self.store.text_of(piece_id, filters)
         if text is not None:
             return piece_id, LineRange(1, max(1, text.rstrip("\n").count("\n") + 1), text), ""
@@ -288,7 +288,7 @@ class Expander:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text; what ends in a line's end has none after it."""
+    """The lines of a text, without an empty line after a trailing line end."""
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -296,7 +296,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def widened(lines: Sequence[str], first: int, last: int, more: int) -> tuple[int, int, str]:
-    """Lines with so many more on either side, without blank ones at the ends; no further than the page."""
+    """The lines with up to `more` lines on either side, within the page and without blank lines at the ends."""
     if not more:
         return first, last, "\n".join(lines[first - 1 : last])
     from satchel.models.document import is_border  # most questions never need it

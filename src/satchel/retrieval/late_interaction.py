@@ -1,9 +1,8 @@
-"""Late interaction: a question of many vectors against pages of many vectors (MaxSim), in two stages.
+"""Late interaction (MaxSim) between the vectors of a question and the vectors of pages, in two stages.
 
-A page answers a question vector as well as the best of the page's vectors does. Its score is the mean, over the
-question's vectors, of that best cosine, where a cosine below nothing counts as nothing; so it lies in 0..1, and is 1
-only where the page holds every vector of the question. It is no probability: models differ in how high an unrelated
-page scores.
+For each question vector the best cosine among the page's vectors counts, negative cosines as 0; the score of a page is
+the mean over the question's vectors. The score is in 0..1, and 1 only if the page has every vector of the question.
+The score is no probability: models differ in how high an unrelated page scores.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _STEPS: Final = 127
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows, each of length one; what has no length or no meaning (NaN) becomes a row of zeros."""
+    """The rows scaled to unit length; rows of length zero or with NaN or infinity become zeros."""
     rows = np.asarray(vectors, np.float32)
     if rows.ndim != 2:
         raise InvalidInput("vectors", rows.shape, "must be a table of vectors, one in each row")
@@ -50,7 +49,7 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def max_sim(question: NDArray[np.float32], pages: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """The score of each page, 0..1; the vectors need not be of length one."""
+    """The MaxSim score of each page, 0..1; the vectors need not have unit length."""
     query_rows = unit_rows(question)
     query_rows = query_rows[query_rows.any(axis=1)]
     scores = np.zeros(len(pages), np.float32)
@@ -93,7 +92,7 @@ def _best(query_rows: NDArray[np.float32], pages: list[NDArray[np.float32]]) -> 
 
 
 def pooled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One vector of length one for many: the direction of their mean, which a first stage can look up; or zeros."""
+    """The mean of the vectors as a unit vector for the first stage, or zeros."""
     rows = unit_rows(vectors)
     mean = rows.mean(axis=0, dtype=np.float64) if len(rows) else np.zeros(rows.shape[1])
     vector: NDArray[np.float32] = unit_rows(np.asarray(mean, np.float32)[np.newaxis])[0]
@@ -108,7 +107,7 @@ def two_stage(
     first: int = 100,
     top_k: int = 10,
 ) -> list[tuple[int, float]]:
-    """The best pages as (row, score), best first: `first` candidates by their pooled vectors, scored again exactly.
+    """The best pages as (row, score), best first: `first` candidates by pooled vectors, rescored exactly.
 
     `fetch` gives the vectors of the candidates. A page whose pooled vector is far from the question's is missed though
     one place on it may answer: that is the price of not looking at all of them.
@@ -120,7 +119,7 @@ def two_stage(
 
 
 def candidates_for(question: NDArray[np.float32], pooled_pages: NDArray[np.float32], first: int) -> list[int]:
-    """The rows of the pooled pages nearest to the question as a whole or to any one of its vectors."""
+    """The rows of the pooled pages nearest to the whole question or to any of its vectors."""
     asks = first_stage_questions(question)
     if not len(pooled_pages) or not len(asks) or first < 1:
         return []
@@ -130,14 +129,14 @@ def candidates_for(question: NDArray[np.float32], pooled_pages: NDArray[np.float
 
 
 def first_stage_questions(question: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What the pooled pages are asked for: the question as one vector, then each of its vectors."""
+    """The query vectors of the first stage: the pooled question, then each question vector."""
     rows = unit_rows(question)
     rows = rows[rows.any(axis=1)]
     return np.concatenate([pooled(rows)[np.newaxis], rows]) if len(rows) else rows
 
 
 def pack_vectors(vectors: NDArray[np.float32]) -> bytes:
-    """The vectors as bytes, eight bits for each number; directions are kept to about half a degree."""
+    """Pack the vectors into bytes, eight bits per number; directions stay accurate to about half a degree."""
     rows = unit_rows(vectors)
     if len(rows) > MOST_VECTORS or rows.shape[1] > MOST_DIMENSIONS:
         raise InvalidInput(
@@ -149,7 +148,7 @@ def pack_vectors(vectors: NDArray[np.float32]) -> bytes:
 
 
 def unpack_vectors(packed: bytes) -> NDArray[np.float32]:
-    """The vectors out of such bytes, of length one again; whatever else the bytes are, `InvalidInput`."""
+    """Unpack the bytes of `pack_vectors` into unit vectors; `InvalidInput` for any malformed bytes."""
     if len(packed) < _HEADER.size:
         raise InvalidInput("packed", packed[:16], "is too short to be packed vectors")
     magic, rows, dimensions = _HEADER.unpack_from(packed)

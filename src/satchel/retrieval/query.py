@@ -1,4 +1,4 @@
-"""What a question asks for: its words, the names it mentions, and what kind of file would answer it."""
+"""Parses a question: weighted terms, mentioned names and paths, and the kind of file asked for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _EXAMPLES: Final = frozenset("example examples demo demos sample samples".split(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, taken apart."""
+    """A parsed question."""
 
     text: str
     terms: dict[str, float]
@@ -54,7 +54,7 @@ class Question:
 
 
 def understand(text: str) -> Question:
-    """Take a question apart; of one that is longer than any report, its beginning."""
+    """Parse a question; only the beginning of a text longer than any report is read."""
     text = text[:_MOST_CHARS]
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
     distinct = frozenset(words)
@@ -74,7 +74,7 @@ def understand(text: str) -> Question:
 
 
 def _terms(text: str) -> dict[str, float]:
-    """Each term and its weight: what is said twice counts more, and so does what is said first."""
+    """The weight of each term; repeated terms and terms in the first line weigh more."""
     counts: Counter[str] = Counter()
     head = text.strip().partition("\n")[0][:_TITLE_CHARS]
     is_all = len(head) == len(text.strip())
@@ -91,7 +91,7 @@ _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
 
 
 def _names(text: str, is_symbol: bool) -> tuple[str, ...]:
-    """The identifiers that the question names, as written."""
+    """The identifiers mentioned in the question, as written."""
     names: dict[str, None] = {}
     if is_symbol:
         names[text.strip().removesuffix("()")] = None

@@ -1,4 +1,4 @@
-"""Weighing the evidence: a score for every file and piece, and how likely it is that it is what was asked for."""
+"""Ranks files and pieces by a learned linear model, and calibrates scores to probabilities of relevance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BESIDE: Final = 3
 
 
 class Closeness(NamedTuple):
-    """Shares of the question, its rarer words counting more; and how much of a table the passage is."""
+    """Closeness of a passage to the question: shares of matched words (rare words weigh more) and of numbers."""
 
     near: float
     """What the best two sentences hold of its words."""
@@ -36,7 +36,7 @@ class Closeness(NamedTuple):
 
 
 def with_closeness(question: Question, passages: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
-    """The passages with their closeness beside what else speaks for them; without those whose text is gone."""
+    """The passages with closeness added to their signals; passages without text are left out."""
     passages = [passage for passage in passages if passage.piece in texts]
     close = closeness(question, [texts[passage.piece] for passage in passages])
     return [
@@ -50,7 +50,7 @@ Occurrence: TypeAlias = tuple[int, str]
 
 
 def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
-    """The closeness of each passage; how rare a word is, is counted in these passages."""
+    """The closeness of each passage; the rarity of words is counted within the given passages."""
     split = [IDENTIFIER.findall(passage) for passage in passages]
     occurrences = _occurrences(frozenset(question.terms), split)
     passages_with = Counter(term for in_passage in occurrences for term in {term for _, term in in_passage})
@@ -68,7 +68,7 @@ def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
 
 
 def _occurrences(terms: frozenset[str], split: Sequence[Sequence[str]]) -> list[list[Occurrence]]:
-    """Where each passage says the terms, in their order."""
+    """The occurrences of the terms in each passage, in order."""
     # Most words say nothing that was asked: each is looked at once, however often it stands there.
     telling = {
         word: [term for term in terms_of(word) if term in terms]
@@ -86,7 +86,7 @@ def _figures(words: Sequence[str]) -> float:
 
 
 def _pairs(text: str, weights: Mapping[str, float]) -> dict[tuple[str, str], float]:
-    """The neighbours in the question, and what each pair is worth of all."""
+    """The pairs of neighbouring terms in the question, each with its share of the total weight."""
     terms = [term for word in IDENTIFIER.findall(text) for term in terms_of(word)[:1] if term in weights]
     worth = {(a, b): weights[a] + weights[b] for a, b in pairwise(terms) if a != b}
     total = sum(worth.values())
@@ -138,7 +138,7 @@ _WHOLE: Final = 0.99
 
 
 def feature_meanings() -> dict[str, str]:
-    """Every feature and what it says of a file."""
+    """Every feature of a file with its meaning."""
     return tomllib.loads(resources.files("satchel.retrieval").joinpath("features.toml").read_text("utf-8"))
 
 
@@ -150,7 +150,7 @@ def file_features(
     *,
     recent: float = 0.0,
 ) -> dict[str, float]:
-    """The features of one file, from its own signals and those of its candidate pieces."""
+    """The features of a file, from the signals of the file and of its candidate pieces."""
     features = {name: of_file[name] for name in _AS_GIVEN}
     features["second_text"] = _second(piece["text"] for piece in signals)
     features["second_meaning"] = _second(piece["meaning"] for piece in signals)
@@ -181,7 +181,7 @@ def file_features(
 
 
 def add_relative(files: Sequence[dict[str, float]]) -> None:
-    """Add what a file's features are worth among those of the others."""
+    """Add the features that compare a file with all files: relative value, rank and lead."""
     for relative, name in _RELATIVE.items():
         best = max((features[name] for features in files), default=0.0)
         for features in files:
@@ -208,7 +208,7 @@ def _is_named(path: str, mentioned: Iterable[str]) -> bool:
 
 
 def _is_module(path: str, name: str) -> bool:
-    """Whether a dotted name leads to this file: `django.db.models.query.QuerySet` to django/db/models/query.py."""
+    """True if a dotted name points to the file: `django.db.models.query.QuerySet` to django/db/models/query.py."""
     module = name.replace("::", ".").rpartition(".")[0].replace(".", "/")
     return bool(module) and module in path
 
@@ -237,7 +237,7 @@ _PIECE_WEIGHTS: Final = {
 
 
 class Weights(NamedTuple):
-    """What the ranker learned: the weight of each feature, and how a score becomes a probability."""
+    """Learned weights of the features, and the calibration from score to probability."""
 
     features: Mapping[str, float]
     intercept: float
@@ -248,7 +248,7 @@ class Weights(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A candidate with its place in the order."""
+    """A ranked candidate."""
 
     piece: int
     file: int
@@ -260,7 +260,7 @@ class Ranked(NamedTuple):
     is_passage: bool = False
 
     def signals(self) -> dict[str, float]:
-        """What each feature added to the file's score, and what the piece itself is worth within the file."""
+        """The contribution of each feature to the file's score, and the score of the piece within the file."""
         weight = self.weights.features.get
         added = {name: value * weight(name, 0.0) for name, value in self.features.items() if value}
         added = {name: round(value, 4) for name, value in added.items() if abs(value) >= _WORTH_TELLING}
@@ -268,7 +268,7 @@ class Ranked(NamedTuple):
 
 
 class Kind(StrEnum):
-    """What the weights were learned on: questions about code, long reports about it, notes, and documents' passages."""
+    """The training data of the weights: questions about code, long reports about code, notes, document passages."""
 
     SHORT = "short"
     LONG = "long"
@@ -278,7 +278,7 @@ class Kind(StrEnum):
 
 @cache
 def learned_weights(kind: Kind) -> Weights:
-    """The weights that come with Satchel, made by scripts/ranker: a long report is not read like a question."""
+    """The packaged weights, learned by scripts/ranker for each kind of question and text."""
     learned = json.loads(resources.files("satchel.retrieval").joinpath("weights.json").read_bytes())[kind]
     return Weights(learned["features"], **learned["calibration"])
 
@@ -291,7 +291,7 @@ def rank(
     recent: Mapping[int, float] | None = None,
     weights: Weights | None = None,
 ) -> list[Ranked]:
-    """The candidates, best first: files by the learned weights, pieces within a file by their own evidence."""
+    """The candidates, best first: files by the learned weights, pieces within a file by their own signals."""
     weights = weights or learned_weights(Kind.LONG if question.is_long else Kind.SHORT)
     by_file: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -331,9 +331,10 @@ def rank(
 
 
 def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:
-    """The passages as they stand beside files of another kind: no better than their words are beside the files' words.
+    """The passages with relevance capped by how their text score compares with that of the files.
 
-    Their relevance tells which of the passages answers; whether documents do at all, the best one's words tell.
+    The relevance of passages is calibrated among passages only; the text score of the best passage decides whether
+    documents answer at all (docs/decisions/0030).
     """
     in_files = max((file.features["best_text"] for file in files), default=0.0)
     in_passages = max((passage.features["best_text"] for passage in passages), default=0.0)
@@ -345,7 +346,7 @@ def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:
 
 
 def _pieces(pieces: Sequence[Candidate], likely: float, further: float) -> Iterator[tuple[Candidate, float, float]]:
-    """The pieces of a file that likely answers, best first, each with its own worth and its relevance."""
+    """The pieces of a file, best first, each with its score within the file and its relevance."""
     own = [(sum([weight * piece.signals[name] for name, weight in _PIECE_WEIGHTS.items()]), piece) for piece in pieces]
     own.sort(key=lambda entry: (-entry[0], entry[1].piece))
     top = own[0][0] or 1.0
@@ -354,19 +355,19 @@ def _pieces(pieces: Sequence[Candidate], likely: float, further: float) -> Itera
 
 
 def score_of(features: Mapping[str, float], weights: Weights) -> float:
-    """The weighted sum."""
+    """The weighted sum of the features."""
     value = features.get
     return sum([weight * value(name, 0.0) for name, weight in weights.features.items()])
 
 
 def leading(scores: Iterable[float]) -> tuple[float, float]:
-    """The best score, and how far it is before the second."""
+    """The best score and its lead over the second best."""
     first, *others = nlargest(2, scores) or [0.0]
     return first, min(first - others[0], _FAR) if others else _ALONE
 
 
 def probability(score: float, best: float, weights: Weights, lead: float = 0.0) -> float:
-    """How likely a file with this score is one that was asked for, when the best file has that score and that lead."""
+    """The calibrated probability that a file is relevant, from its score, the best score and the lead of the best."""
     exponent = weights.intercept + weights.slope * score + weights.gap * (score - best)
     if score == best:
         exponent += weights.lead * lead

@@ -1,4 +1,4 @@
-"""From a question to the pieces that answer it, each as the file on disk has it now, cut to what the room is for."""
+"""Searches a workspace: ranked pieces, checked against the files on disk, cut to excerpts for the budget."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MONTH_SECONDS: Final = 30 * 86_400
 
 @dataclass(eq=False)
 class Searcher:
-    """Searches one workspace, and remembers what it has found until something changes."""
+    """Searches a workspace and caches rankings until the store changes."""
 
     folder: Folder
     store: Store
@@ -41,7 +41,7 @@ class Searcher:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
-        """The pieces that answer a question best; every one is checked against the file on disk."""
+        """The best hits for a question, each checked against the file on disk."""
         filters = filters or Filters()
         as_count(InvalidOption, "top_k", top_k, 1)
         ranked, cached = self._ranked(question, filters)
@@ -60,10 +60,10 @@ class Searcher:
         return SearchResult(tuple(hits.values()), self.store.generation, tuple(dict.fromkeys(notes)), cached)
 
     def _ranked(self, question: str, filters: Filters) -> tuple[list[Ranked], bool]:
-        """The candidates in their order, and whether they were known.
+        """The ranked candidates, and True if they came from the cache.
 
-        They are known to whoever has the same rights, until anything changes; and not by anybody else, who could
-        tell from the time it takes that another had asked.
+        A cached ranking serves only callers with the same access, until the store changes. A cache shared with more
+        callers would leak through response times what another user has asked (timing side channel).
         """
         question = as_text(InvalidOption, "question", question).strip()
         if not question:
@@ -107,7 +107,7 @@ class Searcher:
 
 
 def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
-    """The hit as the file on disk has it, or None when it has it no more."""
+    """The hit with the current lines on disk, or None if the lines are gone."""
     is_changed = False
     place: LineRange | None
     if not piece.path:
@@ -144,7 +144,7 @@ def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> 
 
 
 def _recency(changed: Mapping[int, int]) -> dict[int, float]:
-    """How recently each file was changed, against the one that was changed last: halved every month."""
+    """The recency of each file relative to the newest change, halved every month."""
     newest = max(changed.values(), default=0)
     return {file: 0.5 ** ((newest - at) / _MONTH_SECONDS) for file, at in changed.items()}
 
@@ -158,7 +158,7 @@ _BEST_SHARE: Final = 0.6
 
 
 class Excerpt(NamedTuple):
-    """A run of lines of a piece: how many lines stand before it, how many it has, and its text."""
+    """A run of lines of a piece: the number of lines before the run, the number of lines in the run, and the text."""
 
     before: int
     lines: int
@@ -166,7 +166,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpt(text: str, terms_asked: Mapping[str, float], most_chars: int) -> Excerpt:
-    """The run of lines within `most_chars` that says most of what was asked; at least one line, never part of one."""
+    """The run of lines within `most_chars` with the most weight of query terms; at least one line, only whole lines."""
     lines = text.split("\n")
     if len(text) <= most_chars:
         return Excerpt(0, len(lines), text)
@@ -193,7 +193,7 @@ def _worth(line: str, terms_asked: Mapping[str, float]) -> float:
 
 
 def _whole(run: tuple[int, int], lines: list[str], most_chars: int) -> tuple[int, int]:
-    """Begin the run at a line that is indented no deeper than what follows, and let go of blank lines at its ends."""
+    """Extend the run up to its enclosing head and down into spare room, and strip blank lines at the ends."""
     first, after = run
     size = sum(len(line) + 1 for line in lines[first:after])
     indent = min((_indent(line) for line in lines[first:after] if line.strip()), default=0)
@@ -220,7 +220,7 @@ def _indent(line: str) -> int:
 def as_shown(
     question: str, hits: Sequence[SearchHit], options: ContextBuildOptions, text_of: Callable[[str], str]
 ) -> list[SearchHit]:
-    """Some hits whole, and of the others as much as lets a handful of them in; `text_of` gives the text of a file."""
+    """The hits as shown: some whole, the rest as excerpts for several to fit; `text_of` returns a file's text."""
     whole, terms_asked = _shown_whole(hits, options), understand(question).terms
     lines = cache(lambda path: lines_of(text_of(path)))
     room = options.max_tokens * _CHARS_PER_TOKEN
@@ -242,7 +242,7 @@ def as_shown(
 
 
 def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
-    """The best hit, blocks of their own, and passages for most of the room: an answer is a sentence, not a line."""
+    """The positions of hits shown whole: the best hit, separate blocks, and passages for most of the room."""
     room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_SHARE
     # What of a passage was asked about may stand at its end, where a cut would take it away.
     whole = set() if hits and hits[0].is_passage else {0}
@@ -257,7 +257,7 @@ def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> fro
 
 
 def _rounded(hit: SearchHit, lines: Callable[[str], Sequence[str]]) -> SearchHit:
-    """The hit; a passage with the lines before and after it, in which sentences end."""
+    """The hit; a passage is widened by a line on each side, where its sentences begin and end."""
     if not hit.is_passage or hit.reanchored:
         return hit
     return _cut(hit, *widened(lines(hit.path), hit.start_line, hit.end_line, 1))

@@ -1,1 +1,1 @@
-"""Citation markers, quotations and statements of an answer, checked against its context."""
+"""Checks the citation markers, quotations and statements of an answer against the context."""

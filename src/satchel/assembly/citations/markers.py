@@ -1,6 +1,6 @@
-"""The citations in a text: `[1]`, `[1, 3]`, `[2-4]`, `［1］`, `【1】`, `[Source 1]`, `[Document 2: a.pdf, Page 3]`.
+"""Finds citation markers: `[1]`, `[1, 3]`, `[2-4]`, `［1］`, `【1】`, `[Source 1]`, `[Document 2: a.pdf, Page 3]`.
 
-Code is not read for them, and neither an index (`x[1]`), a link (`[1](…)`), a date, a year nor an interval is one.
+Code is skipped. An index (`x[1]`), a link (`[1](…)`), a date, a year and an interval are no citations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MAX_RANGE: Final = 1000
 
 
 class Citation(NamedTuple):
-    """Where a citation stands, the numbers it names, and what it says of their place (`crisis.pdf, Page 3`)."""
+    """A citation marker: start and end in the text, source numbers, and the stated place (`crisis.pdf, Page 3`)."""
 
     start: int
     end: int
@@ -62,13 +62,13 @@ class Citation(NamedTuple):
 
 
 def without_code(text: str) -> str:
-    """The text with blanks for its code: every other character stays where it was."""
+    """The text with code replaced by blanks, all positions unchanged."""
     # Line ends stay, so that what is before and after code does not become one paragraph.
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def citations(prose: str, highest: int | None = None) -> list[Citation]:
-    """The citations of a text without code, in order; where `highest` is the last source, `[2008]` is a year."""
+    """The citations of a text without code, in order; with `highest` (the last source number), `[2008]` is a year."""
     prose = prose.translate(_WIDE_BRACKETS)
     found = []
     for wide in _WIDE.finditer(prose):
@@ -90,7 +90,7 @@ def citations(prose: str, highest: int | None = None) -> list[Citation]:
 
 
 def without(text: str, cited: list[Citation]) -> str:
-    """The text with blanks for those citations, which are in order."""
+    """The text with the citations (in order) replaced by blanks."""
     parts, at = [], 0
     for citation in cited:
         parts += [text[at : citation.start], " " * (citation.end - citation.start)]
@@ -99,7 +99,7 @@ def without(text: str, cited: list[Citation]) -> str:
 
 
 def _is_index(text: str, start: int, end: int) -> bool:
-    """Whether what stands before the brackets, or an operator next to them, makes them an index: `x[1]`, `a_b[2]`."""
+    """True if the word before the brackets or an operator beside them makes them an index: `x[1]`, `a_b[2]`."""
     before = text[max(start - _LOOKED_AT, 0) : start].rpartition("\n")[2]
     if before.endswith(")"):
         return bool(_CALL.search(before) or _OPERATOR_AFTER.match(text, end))
@@ -125,7 +125,7 @@ def _is_index(text: str, start: int, end: int) -> bool:
 
 
 def _are_years(numbers: tuple[int, ...], highest: int | None) -> bool:
-    """Whether the numbers are years, and far beyond those of the sources."""
+    """True if all numbers look like years and are more than twice the highest source number."""
     return highest is not None and all(number in _YEARS and number > 2 * highest for number in numbers)
 
 

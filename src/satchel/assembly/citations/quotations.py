@@ -1,8 +1,8 @@
-"""The quotations in a text, and whether another text holds one.
+"""Finds the quotations in a text, and looks for a quotation in a source text.
 
-What people and page layouts change does not count: white space, case, emphasis, quotation marks, dashes, ligatures and
-other compatible forms of a letter, hidden characters, words broken at the end of a line, markers of lists, the space
-between a number and its unit or within it.
+The comparison ignores changes made by people and page layouts: white space, case, emphasis, quotation marks, dashes,
+ligatures and other compatible forms of a letter, hidden characters, words broken at the end of a line, list markers,
+the space within a number and between a number and its unit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TWO_LINES: Final = rf"(?=\S)[^MARKS\n]{{1,1000}}+{_LINE_BREAK}[^MARKS\n]{{1,998
 
 
 def _between(opening: str, closing: str, marks: str) -> str:
-    """Words between marks: of one line, or of two in a paragraph."""
+    """Regular expression for words between marks, on a single line or on two lines of a paragraph."""
     return f"{opening}(?:{_LINE}|{_TWO_LINES}){closing}".replace("MARKS", marks)
 
 
@@ -105,7 +105,7 @@ _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
 class Quotation(NamedTuple):
-    """What is quoted, and where in the text it stands with its marks."""
+    """The quoted words, and their start and end in the text including the quotation marks."""
 
     text: str
     start: int
@@ -113,9 +113,9 @@ class Quotation(NamedTuple):
 
 
 def quotations(text: str, prose: str) -> list[Quotation]:
-    """The quotations in `prose`, which is `text` with blanks for what is not to be read; the words are the text's.
+    """The quotations in `prose` (`text` with skipped parts replaced by blanks); the words are taken from `text`.
 
-    In single marks, which stand around terms and letters too, several words are one.
+    Single marks stand around terms and letters too, hence only several words in single marks are a quotation.
     """
     spans = [one.span() for one in _QUOTE.finditer(prose)]
     starts = [start for start, _ in spans]
@@ -129,7 +129,7 @@ def quotations(text: str, prose: str) -> list[Quotation]:
 
 
 def block_quotations(text: str, prose: str) -> list[Quotation]:
-    """Lines after `>` that quote: no callouts, and none that hold a quotation in marks, which is one by itself."""
+    """Block quotations (lines after `>`), except callouts and lines with quotation marks (see `quotations`)."""
     found = []
     for lines in _QUOTED_LINES.finditer(prose):
         if _CALLOUT.match(lines[0]) or _QUOTE.search(lines[0]):
@@ -143,7 +143,7 @@ def block_quotations(text: str, prose: str) -> list[Quotation]:
 
 
 class Held(IntEnum):
-    """Whether a text holds a quotation: not at all, with a word put in that nothing makes way for, or as it is."""
+    """Match of a quotation in a text: none, altered (the quoter put in a word), or verbatim."""
 
     NO = 0
     ALTERED = 1
@@ -151,7 +151,7 @@ class Held(IntEnum):
 
 
 class Quoted:
-    """A text in which quotations are looked for."""
+    """A source text prepared for quotation look-ups, with cached results."""
 
     def __init__(self, text: str) -> None:
         self._raw = text
@@ -161,7 +161,7 @@ class Quoted:
         self._patience = _PATIENCE
 
     def holds(self, quote: str) -> Held:
-        """Whether the quotation stands in it: an ellipsis stands for anything, words in brackets for a few others."""
+        """The match of the quotation: an ellipsis matches any text, words in brackets match a few source words."""
         if quote not in self._known:
             self._known[quote] = self._looked_for(quote.translate(_WIDE_BRACKETS))
         return self._known[quote]
@@ -194,7 +194,7 @@ class Quoted:
 
 
 def folded(text: str, thousands: str = " ") -> str:
-    """The text without what people and page layouts change when a text is quoted; `thousands` part its numbers."""
+    """The text normalized for comparison (see the module); `thousands` is the separator of thousands in numbers."""
     text = _HIDDEN.sub("", make_visible(text.replace("\xad", "")).text)
     text = unicodedata.normalize("NFKC", text)
     if thousands != " ":
@@ -210,7 +210,7 @@ def _words(part: str, separator: str) -> str:
 
 
 def _stands(parts: list[str], text: str, separator: str) -> bool:
-    """Whether the text holds those parts, one after the other."""
+    """True if the text contains the parts in order."""
     at = 0
     for part in parts:
         wanted = _words(part, separator)
@@ -223,7 +223,7 @@ def _stands(parts: list[str], text: str, separator: str) -> bool:
 
 @dataclass(slots=True)
 class _GapInQuote:
-    """What stands between two of the words of a source: `e` for an ellipsis, `b` for words in brackets, in order."""
+    """The gap between two words of a source: `e` for an ellipsis, `b` for words in brackets, in order."""
 
     kinds: str = ""
     longest: int = 0
@@ -235,7 +235,7 @@ class _GapInQuote:
 
 
 def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuote]]:
-    """The words of the source, and the gaps before, between and after them."""
+    """The quoted words of the source, and the gaps before, between and after them."""
     words: list[str] = []
     gaps = [_GapInQuote()]
     at = 0
@@ -250,10 +250,10 @@ def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuot
 
 
 def _held(text: str, words: list[str], gaps: list[_GapInQuote]) -> Held:
-    """Whether the text holds the words with those gaps: brackets stand for few characters, ellipses for any number.
+    """The match of words with gaps in a text: brackets replace few characters, ellipses any number.
 
-    Brackets have to touch words of the source. Where they are next to an ellipsis, or the end, nothing shows what they
-    stand for, and where the source has no word in their place they were put in: the quotation is altered.
+    Brackets have to touch words of the source. Next to an ellipsis or at the end nothing shows what the brackets
+    replace, and without a source word in their place the bracketed words were put in: the quotation is altered.
     """
     first, *inner, last = (gap.kinds for gap in gaps)
     if any("ebe" in sides for sides in (f"e{first}".replace("ee", "e"), *inner, f"{last}e".replace("ee", "e"))):
@@ -277,7 +277,7 @@ def _places(wanted: str, text: str) -> Iterator[int]:
 
 
 def _after_ellipsis(_: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
-    """Those of the places that any of the ends stands before."""
+    """The places behind any of the ends."""
     for held in (Held.YES, Held.ALTERED):
         nearest = min((end for end, how in ends if how is held), default=None)
         if nearest is not None:
@@ -287,7 +287,7 @@ def _after_ellipsis(_: str, ends: list[tuple[int, Held]], places: list[int]) -> 
 
 
 def _after_brackets(text: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
-    """Those of the places that an end stands shortly before: with a word in between, or with one put in."""
+    """The places shortly behind an end: unaltered with a source word in between, else altered."""
     ends = sorted(ends)
     at = [end for end, _ in ends]
     unaltered = [0, *accumulate(held is Held.YES for _, held in ends)]

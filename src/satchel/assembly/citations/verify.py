@@ -1,6 +1,6 @@
-"""Checks an answer against the context it was given.
+"""Checks the citations and quotations of an answer against the context.
 
-Do its numbers exist, do its quotes stand in the sources they cite, and which sentences cite nothing?
+Three questions: do the cited numbers exist, do the cited sources contain the quotes, which sentences cite nothing?
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _PLEASANTRY: Final = re.compile(
 
 
 class Statement(NamedTuple):
-    """A sentence, a row of items or a table that says something: from where to where in the text."""
+    """Start and end of a statement in the text: a sentence, a list item or a table."""
 
     start: int
     end: int
 
 
 def statements(prose: str) -> Iterator[Statement]:
-    """The statements of an answer whose code and citations are blanks; what stands before the next belongs to one."""
+    """The statements of an answer in which code and citations are replaced by blanks."""
     for start, end in _paragraphs(prose):
         if prose.startswith("|", start):
             yield Statement(start, end)
@@ -78,7 +78,7 @@ def statements(prose: str) -> Iterator[Statement]:
 
 
 def _paragraphs(prose: str) -> Iterator[tuple[int, int]]:
-    """Where paragraphs, list items and tables begin and end."""
+    """Start and end of each paragraph, list item and table."""
     start = end = at = 0
     in_table = False
     for line in prose.splitlines(keepends=True):
@@ -101,7 +101,7 @@ def _paragraphs(prose: str) -> Iterator[tuple[int, int]]:
 
 
 def _sentences(prose: str, start: int, end: int) -> Iterator[Statement]:
-    """The sentences of a paragraph: a full stop ends one only where the next does not begin with a small letter."""
+    """The sentences of a paragraph; a full stop before a small letter does not end a sentence."""
     text = _EMPHASIS.sub(lambda marks: " " * len(marks[0]), prose[start:end].replace("\n", " "))
     begun = at = 0
     parts = sentences(text)
@@ -149,10 +149,10 @@ _LEAST_UNCITED_QUOTE: Final = 25
 
 @runtime_checkable
 class HasCitableSources(Protocol):
-    """A context that says what it showed under which number."""
+    """A context with numbered sources that answers can cite."""
 
     def citable_sources(self) -> Iterable[CitableSource]:
-        """What was shown, by number."""
+        """The sources with the text shown for each number."""
         ...
 
 
@@ -161,10 +161,10 @@ Citable: TypeAlias = HasCitableSources | Iterable[CitableSource]
 
 
 def verify(answer: str, context: Citable) -> CitationReport:
-    """What is wrong with the answer's citations: unknown numbers, and quotes that no cited source holds.
+    """Report the citation errors of an answer: unknown numbers, and quotes missing from every cited source.
 
-    Sentences that state something and cite nothing are listed as well, and so are long quotes without a citation that
-    no source holds and quotes with words put in; whether those are wrong is for a reader to say.
+    The report also lists statements without a citation, long uncited quotes found in no source, and quotes with words
+    put in; a reader has to decide if these are wrong.
     """
     if not isinstance(answer, str):
         raise InvalidInput("answer", answer, "must be text")
@@ -183,7 +183,7 @@ def verify(answer: str, context: Citable) -> CitationReport:
 
 
 def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
-    """What a context showed, by number."""
+    """The sources of a context with the text shown for each number."""
     if isinstance(context, HasCitableSources):
         return tuple(context.citable_sources())
     sources = tuple(context) if isinstance(context, Iterable) else (context,)
@@ -193,7 +193,7 @@ def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
 
 
 class _Shown:
-    """What was shown, ready to be searched."""
+    """The sources by number, prepared for quotation look-ups."""
 
     def __init__(self, sources: Iterable[CitableSource]) -> None:
         self.by_number: dict[int, list[CitableSource]] = {}
@@ -204,14 +204,14 @@ class _Shown:
         self._texts: dict[int, Quoted] = {}
 
     def holds(self, number: int, quote: str) -> Held:
-        """Whether a source holds a quotation: in its text, its name or its path."""
+        """The match of the quotation in a source's text, name or path."""
         if number not in self._texts:
             told = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
             self._texts[number] = Quoted("\n".join(told))
         return self._texts[number].holds(quote)
 
     def holding(self, quote: str, least: Held = Held.YES) -> tuple[int, ...]:
-        """The numbers of all sources that hold it."""
+        """The numbers of all sources with at least the match `least` for the quotation."""
         return tuple(number for number in sorted(self.numbers) if self.holds(number, quote) >= least)
 
 
@@ -238,7 +238,7 @@ def _found(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Ite
 
 
 def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterator[_Finding]:
-    """What is wrong with a quote that cites those numbers."""
+    """The findings on a quote and the numbers cited for the quote."""
     numbers = tuple(dict.fromkeys(cited))
     known = tuple(number for number in numbers if number in shown.numbers)
     if known:
@@ -254,7 +254,7 @@ def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterato
 
 
 class _Near:
-    """Which numbers a quotation cites."""
+    """Finds the numbers cited for a quotation."""
 
     def __init__(self, prose: str, bare: str, cited: list[Citation]) -> None:
         self._prose, self._bare, self._cited = prose, bare, cited
@@ -263,11 +263,11 @@ class _Near:
         self._ends = sorted([*ends, *(one.span(1) for one in _HEADING_END.finditer(prose))])
 
     def quotation(self, quote: Quotation) -> tuple[int, ...]:
-        """Those around one in marks, and those in it."""
+        """The numbers cited after, within and before a quotation in marks."""
         return (*self._after(quote.end), *self._between(quote.start, quote.end), *self._before(quote.start))
 
     def block(self, block: Quotation) -> tuple[int, ...]:
-        """Those in quoted lines, or else of the line that follows and says no more, or of the one that leads to it."""
+        """The numbers cited within a block quotation, else on an attribution line below, else on a line above."""
         return self._between(block.start, block.end) or self._below(block.end) or self._above(block.start)
 
     def _between(self, start: int, end: int) -> tuple[int, ...]:
@@ -275,7 +275,7 @@ class _Near:
         return tuple(number for citation in self._cited[first:last] for number in citation.numbers)
 
     def _after(self, position: int) -> tuple[int, ...]:
-        """The numbers of the first citation after the quote, and of those that stand right behind it."""
+        """The numbers of the first citation after the quote, and of further citations directly behind."""
         first = bisect_left(self._starts, position)
         if first == len(self._cited):
             return ()
@@ -298,7 +298,7 @@ class _Near:
         return self._cited[last].numbers
 
     def _below(self, position: int) -> tuple[int, ...]:
-        """The numbers of a line after the quoted ones that holds nothing else, or who is quoted: `— the report [1]`."""
+        """The numbers on the line below a block quotation: only citations, or an attribution (`— the report [1]`)."""
         line = _NEXT_LINE.match(self._bare, position)
         if not line or not (numbers := self._between(*line.span(1))):
             return ()
@@ -307,7 +307,7 @@ class _Near:
         return numbers if is_attribution or not re.search(r"\w", said) else ()
 
     def _above(self, position: int) -> tuple[int, ...]:
-        """The numbers of a line that ends in a colon before the quoted ones: `As [1] says:`."""
+        """The numbers on a line above a block quotation, if the line ends in a colon: `As [1] says:`."""
         last = bisect_left(self._starts, position) - 1
         if last < 0:
             return ()
@@ -317,13 +317,13 @@ class _Near:
         return self._cited[last].numbers if is_led_to and not self._ends_in(end, end + len(said.rstrip())) else ()
 
     def _ends_in(self, start: int, end: int) -> bool:
-        """Whether a sentence ends between two places."""
+        """True if a sentence ends between the two positions."""
         at = bisect_left(self._ends, (start, 0))
         return at < len(self._ends) and self._ends[at][1] <= end
 
 
 def _is_there(citation: Citation, by_number: Mapping[int, list[CitableSource]]) -> bool:
-    """Whether one of the numbers is of the file and the page that the citation states."""
+    """True if a cited source has the file name and the page stated by the citation."""
     stated = _STATED_PLACE.fullmatch(citation.place)
     page = int(stated["page"]) if stated else None
     name = ((stated["name"] or "") if stated else citation.place).strip(" ,")
@@ -339,7 +339,7 @@ def _is_named(source: CitableSource, name: str) -> bool:
 
 
 def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedSentence]:
-    """The statements without a citation, between their beginning and that of the next, in their paragraph."""
+    """The statements without a citation between their start and the start of the next statement."""
     found = list(statements(bare))
     starts = [citation.start for citation in cited]
     for i, one in enumerate(found):
@@ -350,12 +350,12 @@ def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedS
 
 
 def _reach(bare: str, statement: Statement, following: int) -> int:
-    """How far the citations of a statement may stand: in the blanks after it, of its line and the next."""
+    """The end of the blanks after a statement (up to the next line), where citations belong to the statement."""
     blanks = _BLANKS.match(bare, statement.end, following)
     return blanks.end() if blanks else statement.end
 
 
 def _leads(bare: str, citation: Citation, statement: Statement) -> bool:
-    """Whether the citation stands right before it, and begins its line but for the marker of an item."""
+    """True if the citation directly precedes the statement and begins the line, apart from a list marker."""
     before = bare[bare.rfind("\n", 0, citation.start) + 1 : citation.start]
     return not bare[citation.end : statement.start].strip() and not re.search(r"\w{2,}", before)

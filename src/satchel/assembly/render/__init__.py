@@ -1,1 +1,1 @@
-"""Formats: pieces in, text out. Each output parses, whatever is in the pieces."""
+"""Formats render pieces into text. Each output parses, whatever the pieces contain."""

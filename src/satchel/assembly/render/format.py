@@ -1,4 +1,4 @@
-"""What a format is, and what the formats share: headings of pages and blocks that nothing in a piece can forge."""
+"""The base class of all formats, with headings for pages and blocks that no piece can forge."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _ALIKE: Final = {ord(alike): letter for letter, all_alike in _LOOK_ALIKES.items(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A context before it is text: its sections, the sources to list, or the question to close with."""
+    """A context before rendering: sections, listed sources, or the closing question."""
 
     sections: Sequence[Section]
     sources: Sequence[ContextSource] = ()
@@ -65,19 +65,19 @@ class Document:
 
 @dataclass(slots=True)
 class Sheet:
-    """The finished text in parts, and which of the parts are pieces."""
+    """The rendered text in parts, and the positions of the pieces among the parts."""
 
     parts: list[str] = field(default_factory=list)
     _pieces: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, text: str) -> None:
-        """Put a part at the end."""
+        """Append a part."""
         self.parts.append(text)
 
     def add_pieces(
         self, format: Format, pieces: Sequence[Piece], separator: str | Callable[[Piece], str], end: str = ""
     ) -> None:
-        """Put pieces at the end, with what comes between one and the next, and after the last."""
+        """Append pieces with a separator between them and an end after the last piece."""
         for i, piece in enumerate(pieces, start=1):
             between = separator if isinstance(separator, str) else separator(piece)
             after = end if i == len(pieces) else between
@@ -86,11 +86,11 @@ class Sheet:
             self.parts += (head, body)
 
     def pieces(self) -> list[tuple[str, str]]:
-        """The two parts of each piece."""
+        """The heading and the body of each piece."""
         return [(self.parts[i], self.parts[i + 1]) for i, _ in self._pieces]
 
     def spans(self) -> list[tuple[int, int]]:
-        """Where in the text each piece begins and ends, without the separator and the last line end."""
+        """Start and end of each piece in the text, without the separator and the last line end."""
         offsets = [0, *accumulate(map(len, self.parts))]
         return [
             (offsets[i], offsets[i + 1] + len(self.parts[i + 1][:length].rstrip("\n"))) for i, length in self._pieces
@@ -98,10 +98,10 @@ class Sheet:
 
 
 class Format(ABC):
-    """Renders pieces of every kind, and whole documents, in one format.
+    """Renders pieces of every kind, and whole documents, in a format.
 
-    A format of your own is a subclass and an entry point of the group `satchel.formats`. Only `heading` and `body` have
-    to be written; whatever stands in a piece must not be able to end it or to look like the head of another.
+    A custom format is a subclass and an entry point of the group `satchel.formats`. Only `heading` and `body` have to
+    be implemented; the content of a piece must not be able to end the piece or to look like another piece's heading.
     """
 
     block_separator: ClassVar[str] = "\n\n"
@@ -125,16 +125,16 @@ class Format(ABC):
 
     @abstractmethod
     def heading(self, piece: Piece) -> str:
-        """What stands before the text of the piece: its number, where it is from, what it is."""
+        """The heading before the text of the piece: number, origin, type."""
 
     @abstractmethod
     def body(self, piece: Piece) -> str:
-        """The text of the piece, made safe, and its receipt if it was cut."""
+        """The escaped text of the piece, with a receipt if the piece was trimmed."""
 
     def piece(self, piece: Piece, after: str = "") -> tuple[str, str]:
-        """The piece in two parts, with what comes between it and the next.
+        """The heading and the body of the piece; the body ends with the separator `after`.
 
-        The second part depends on the text alone, so that it is made and counted once, whatever heads it.
+        The body does not depend on the number, hence each body is rendered and counted once.
         """
         lead = piece.lead
         key = (lead.kind, lead.section, piece.text, lead.summary, lead.language, piece.trim, after)
@@ -144,15 +144,15 @@ class Format(ABC):
         return self.heading(piece), body
 
     def separator_for(self, separator: str) -> str:
-        """What is written for the separator that the options name."""
+        """The rendered form of the separator from the options."""
         return separator
 
     def wrapping(self, text: str | None) -> str:
-        """The caller's own header or footer."""
+        """The caller's header or footer, with hidden characters made visible."""
         return make_visible(text or "").text
 
     def title(self, title: str) -> str:
-        """What the title of a section costs beside its pieces."""
+        """The rendered title of a section, from which the section's overhead is counted."""
         return title
 
     def section_title(self, section: Section) -> str:
@@ -164,7 +164,7 @@ class Format(ABC):
         return f"- {self.number_label(source)}{source.label}\n"
 
     def source_fields(self, source: ContextSource) -> Fields:
-        """What is said of a source, None for what is not known."""
+        """The fields of a source; None for unknown values."""
         return {
             "id": source.number if self.options.include_citations else None,
             "name": source.name,
@@ -175,11 +175,11 @@ class Format(ABC):
         }
 
     def document(self, document: Document) -> Sheet:
-        """The finished text."""
+        """The rendered document."""
         return self.listing(document) if document.query is None else self.sections(document, document.query)
 
     def listing(self, document: Document) -> Sheet:
-        """The pieces of a document without a question, its sections with a rule between them."""
+        """A document without a question, with a rule between sections."""
         sheet = Sheet()
         parts = sheet.parts
         if header := self.wrapping(self.options.context_header):
@@ -204,7 +204,7 @@ class Format(ABC):
         return sheet
 
     def sections(self, document: Document, query: str) -> Sheet:
-        """The sections of a workspace, one below the other, and the question at the end."""
+        """The sections of a workspace, followed by the question."""
         sheet = Sheet()
         for section in document.sections:
             self.add_section(sheet, section)
@@ -212,19 +212,19 @@ class Format(ABC):
         return sheet
 
     def add_section(self, sheet: Sheet, section: Section) -> None:
-        """A section of a workspace with its title."""
+        """Append a section of a workspace with its title."""
         sheet.add(self.section_title(section))
         self.add_blocks(sheet, section)
         sheet.add(self.section_end)
 
     def add_blocks(self, sheet: Sheet, section: Section) -> None:
-        """The blocks of a section, or that there are none."""
+        """Append the blocks of a section, or the words for an empty section."""
         sheet.add_pieces(self, section.pieces, self.block_separator)
         if not section.pieces:
             sheet.add(self.nothing_found)
 
     def block_hint(self, piece: Piece) -> str:
-        """Where a block stands, and of when it is."""
+        """The path of a block within its page, and its date."""
         if not self.metadata_hints:
             return ""
         block = piece.lead
@@ -238,15 +238,15 @@ class Format(ABC):
 
 
 class TextFormat(Format):
-    """Text for readers: a heading above each piece; what in a piece looks like one of ours is made harmless."""
+    """Base of the text formats: a heading above each piece; look-alike headings in the content are escaped."""
 
     @abstractmethod
     def chunk_heading(self, piece: Piece, number: str, lines: tuple[int, int] | None) -> str:
-        """The number (`[3]`) and the lines of a chunk, under its file if that is not above it already."""
+        """The number (`[3]`) and the lines of a chunk, with the file unless the previous piece names the same file."""
 
     @abstractmethod
     def chunk_body(self, piece: Piece) -> str:
-        """The lines of a chunk, with its receipt."""
+        """The lines of a chunk, with the receipt."""
 
     @abstractmethod
     def entity_heading(self, piece: Piece) -> str:
@@ -254,14 +254,14 @@ class TextFormat(Format):
 
     @abstractmethod
     def entity_body(self, piece: Piece) -> str:
-        """What is said of an entity."""
+        """The summary or content of an entity."""
 
     @abstractmethod
     def block_body(self, piece: Piece) -> str:
         """The text of a block."""
 
     def heading(self, piece: Piece) -> str:
-        """The heading of a chunk or an entity; one line for a page or a block."""
+        """The heading of a chunk or an entity; a single line for a page or a block."""
         match piece.lead.kind:
             case CandidateKind.CHUNK:
                 number = f"[{piece.number}]" if self.options.include_citations else ""
@@ -277,7 +277,7 @@ class TextFormat(Format):
                 return self._block_heading(piece)
 
     def body(self, piece: Piece) -> str:
-        """The text of the piece, made safe, and its receipt if it was cut; instructions as they are."""
+        """The escaped text of the piece, with a receipt if trimmed; system instructions are not escaped."""
         match piece.lead.kind:
             case CandidateKind.CHUNK:
                 return self.chunk_body(piece)
@@ -294,7 +294,7 @@ class TextFormat(Format):
         return line_words(*lines) if lines else page_of(piece)
 
     def _block_heading(self, piece: Piece) -> str:
-        """`[3] [page title] [type] (where it stands, its date)`: the line above a block."""
+        """`[3] [page title] [type] (path, date)`: the line above a block."""
         block = piece.lead
         if block.section == SYSTEM_SECTION:
             return ""
@@ -304,13 +304,13 @@ class TextFormat(Format):
 
 
 def entity_fields(piece: Piece) -> Fields:
-    """What an entity is and where it stands, None for what is not known."""
+    """Name, type, file and line of an entity; None for unknown values."""
     entity = piece.lead
     return {"name": entity.name, "type": entity.type, "file": entity.path or None, "line": entity.first_line or None}
 
 
 def lines_of(piece: Piece) -> tuple[int, int] | None:
-    """The lines that the piece shows, if it has lines that a reader could open: a page's are only those of its text."""
+    """The first and last line of the piece in its file; None if unknown, for entities, and for pages (no file lines)."""
     if (
         piece.first_line is None
         or piece.last_line is None
@@ -322,7 +322,7 @@ def lines_of(piece: Piece) -> tuple[int, int] | None:
 
 
 def page_of(piece: Piece) -> str:
-    """`page 3`, where the piece stands on a page."""
+    """`page 3` if the piece is from a page, else empty."""
     return page_words(piece.lead.path, piece.lead.page) if piece.lead.page else ""
 
 
@@ -332,40 +332,40 @@ def line_words(first: int, last: int) -> str:
 
 
 def receipt(trim: Trim) -> str:
-    """What is missing from a trimmed piece, and how to get it."""
+    """The receipt of a trimmed piece: how much is missing, and the `expand` call for the rest."""
     lines = "1 line" if trim.missing_lines == 1 else f"{trim.missing_lines} lines"
     return f'[truncated: {lines}, {trim.missing_characters} characters not shown; expand("{trim.id}")]'
 
 
 def between(piece: Piece, separator: str) -> str:
-    """The separator after a piece, with a blank line before it where the piece ends in a paragraph."""
+    """The separator after a piece, preceded by a blank line where the piece ends in a paragraph."""
     return _led_by(separator, 2 if piece.lead.kind is CandidateKind.ENTITY else int(piece.trim is not None))
 
 
 @lru_cache
 def _led_by(separator: str, line_ends: int) -> str:
-    """The separator with at least so many line ends before what it says."""
+    """The separator with at least `line_ends` line ends at its beginning."""
     has = len(separator) - len(separator.lstrip("\n"))
     return "\n" * max(0, line_ends - has) + separator
 
 
 def blank_line_after(text: str) -> str:
-    """The line ends that make one blank line after the text."""
+    """The line ends needed for a blank line after the text."""
     return "\n" if text.endswith("\n") else "\n\n"
 
 
 def bracketed_receipt(trim: Trim) -> str:
-    """The receipt, its id escaped: a bracket in it could make a link definition of it, which is not shown."""
+    """The receipt with an escaped id: a bracket could turn the line into a link definition, which Markdown hides."""
     return receipt(trim._replace(id=_bracketed(trim.id)))
 
 
 def _bracketed(text: str) -> str:
-    """Text that stands between brackets on one line."""
+    """Text escaped for use between brackets on a single line."""
     return heading_text(make_visible_line(text).text).replace("[", "\\[").replace("]", "\\]")
 
 
 def heading_text(text: str) -> str:
-    """Text for the one line of a heading: no tags, no code span, no closing sequence, no lost space."""
+    """Text escaped for a single-line heading: no tags, no code span, no closing sequence, no lost space."""
     if "<" in text or "`" in text or "![" in text:
         text = _MEANINGFUL.sub(r"\1\1\\\2", text)
     if text.endswith("#"):
@@ -378,12 +378,12 @@ def heading_text(text: str) -> str:
 
 
 def page_heading(piece: Piece) -> str:
-    """`[Document 1: crisis.pdf, Page 3]`, in one line whatever the file is called."""
+    """`[Document 1: crisis.pdf, Page 3]`, on a single line for any file name."""
     return f"[Document {piece.number}: {_safe_name(piece.lead.name)}, Page {piece.lead.page}]\n"
 
 
 def guard_page(markdown: str) -> str:
-    """The text with everything hidden shown; whatever in it looks like a header of ours no longer does."""
+    """The text with hidden characters made visible and look-alikes of page headers escaped."""
     text = make_visible(markdown).text
     if not _OPENING.search(text):
         return text
@@ -391,7 +391,7 @@ def guard_page(markdown: str) -> str:
 
 
 def _guarded(line: str) -> str:
-    """A line with a backslash before each bracket after which `Document 2` or something that looks like it stands."""
+    """The line with a backslash before each bracket followed by `Document 2` or a look-alike."""
     made, at = [], 0
     for bracket in _OPENING.finditer(line):
         if _is_header(line[bracket.end() : bracket.end() + _HEADER_CHARS]):
@@ -402,7 +402,7 @@ def _guarded(line: str) -> str:
 
 
 def _is_header(inside: str) -> bool:
-    """Whether what follows a bracket would be read as the beginning of a header: the word and a number."""
+    """True if the text after a bracket reads like a page header: the word `document` and a number."""
     word = ""
     for letter in unicodedata.normalize("NFKD", inside).translate(_ALIKE).lower():
         if letter.isalnum():
@@ -413,13 +413,13 @@ def _is_header(inside: str) -> bool:
 
 
 def _safe_name(filename: str) -> str:
-    """A file's name in one line, in which nothing closes the header or opens another."""
+    """The file name on a single line, escaped to neither close the header nor open another header."""
     name = _guarded(make_visible_line(filename).text)
     return re.sub(r"(,\s*page\s*\d+\s*)\]", r"\1\\]", name, flags=re.IGNORECASE)
 
 
 def format_for(options: ContextBuildOptions, *, metadata_hints: bool = True) -> Format:
-    """The format that the options name."""
+    """The format named in the options."""
     entry = FORMATS.get(options.format)
     if isinstance(entry, str):
         module, _, name = entry.partition(":")

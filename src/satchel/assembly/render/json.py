@@ -1,7 +1,7 @@
-"""JSON: one document, indented as a reader likes it; and the same pieces as a provider's message content.
+"""Renders JSON: a single indented document, or the message content of a provider.
 
-For Anthropic, a `search_result` block for each file with one text block for each piece, so that a citation by block
-index is a citation of a piece. For OpenAI, text parts that joined are exactly the context.
+For Anthropic, a `search_result` block for each file with a text block for each piece: a citation by block index cites
+a piece. For OpenAI, text parts; joined, the parts are exactly the context.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class JsonFormat(Format):
     block_separator = ",\n"
 
     def separator_for(self, separator: str) -> str:  # noqa: ARG002 - JSON has one of its own
-        """What stands between two objects."""
+        """The comma between two objects, whatever the options say."""
         return ",\n"
 
     def heading(self, piece: Piece) -> str:  # noqa: ARG002 - the number is in the object
-        """Nothing: a piece is one object."""
+        """Empty: a piece is a single object."""
         return ""
 
     def body(self, piece: Piece) -> str:
-        """The object."""
+        """The piece as a JSON object."""
         if piece.lead.kind is CandidateKind.BLOCK:
             return _rendered(self._block(piece), None)
         fields = self._entity(piece) if piece.lead.kind is CandidateKind.ENTITY else self._chunk(piece)
@@ -45,19 +45,19 @@ class JsonFormat(Format):
         return margin + _rendered(_present({"id": number} | fields)).replace("\n", f"\n{margin}")
 
     def piece(self, piece: Piece, after: str = "") -> tuple[str, str]:
-        """The object, which is not remembered: its number is in it."""
+        """The piece as a JSON object; never cached, because the object contains the number."""
         return "", self.body(piece) + after
 
     def title(self, title: str) -> str:
-        """What a section costs beside its pieces."""
+        """The object of an empty section, from which the section's overhead is counted."""
         return f'    {{\n      "section": {_rendered(title)},\n      "chunks": [\n      ]\n    }},\n'
 
     def source(self, source: ContextSource) -> str:
-        """A source as it stands in the list."""
+        """A row of the list of sources."""
         return f"    {_rendered(_present(self.source_fields(source)), None)},\n"
 
     def listing(self, document: Document) -> Sheet:
-        """One object with the pieces, and the header, the sources and the footer."""
+        """A single object with the header, the pieces, the sources and the footer."""
         options = self.options
         sheet = Sheet()
         sheet.add("{\n")
@@ -73,7 +73,7 @@ class JsonFormat(Format):
         return sheet
 
     def sections(self, document: Document, query: str) -> Sheet:
-        """The sections of a workspace, each object on a line of its own, and the question."""
+        """The sections of a workspace, each object on a separate line, and the question."""
         sheet = Sheet()
         sheet.add('{"context": [\n')
         for section in document.sections:
@@ -83,11 +83,11 @@ class JsonFormat(Format):
         return sheet
 
     def section_title(self, section: Section) -> str:
-        """What opens the object of a section."""
+        """The opening of a section's object."""
         return f'{{"type": "{section.name}", "title": {_rendered(section.title)}, "items": ['
 
     def add_section(self, sheet: Sheet, section: Section) -> None:
-        """The object of a section."""
+        """Append the object of a section."""
         sheet.add(self.section_title(section))
         if section.pieces:
             sheet.add("\n")
@@ -155,7 +155,7 @@ def _truncated(piece: Piece) -> dict[str, Any] | None:
 
 
 def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are there."""
+    """The fields without None values."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -185,12 +185,12 @@ def anthropic_content(sections: Sequence[Section], options: ContextBuildOptions)
 
 
 def openai_content(parts: Sequence[str]) -> list[dict[str, Any]]:
-    """Text parts, one for each part of the finished text."""
+    """A text part for each non-empty part of the rendered text."""
     return [_text(part) for part in parts if part]
 
 
 def strings_of(blocks: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Every string that the model is given to read in Anthropic's blocks, one line end apart."""
+    """Every string of Anthropic's blocks read by the model, each with a line end."""
     for block in blocks:
         if block["type"] == "text":
             yield block["text"] + "\n"
@@ -201,7 +201,7 @@ def strings_of(blocks: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _by_source(sections: Sequence[Section]) -> Iterator[list[Piece]]:
-    """Runs of pieces that follow each other and come from one file."""
+    """Runs of consecutive pieces from the same file."""
     run: list[Piece] = []
     for piece in (piece for section in sections for piece in section.pieces):
         if run and not (piece.lead.path and piece.lead.path == run[-1].lead.path):
@@ -213,7 +213,7 @@ def _by_source(sections: Sequence[Section]) -> Iterator[list[Piece]]:
 
 
 def _title(pieces: Sequence[Piece]) -> str:
-    """The name, with the pages or the lines where they are known."""
+    """The name, with the pages or the lines if known."""
     pages = list(dict.fromkeys(filter(None, map(page_of, pieces))))
     if pages:
         return f"{pieces[0].lead.name} ({', '.join(pages)})"
@@ -222,7 +222,7 @@ def _title(pieces: Sequence[Piece]) -> str:
 
 
 def _body(piece: Piece) -> str:
-    """What can be cited of the piece. The API refuses empty text blocks."""
+    """The citable text of the piece; never empty, because the API refuses empty text blocks."""
     lead = piece.lead
     parts = [text for text in (lead.summary, piece.text) if text and text.strip()]
     named = next(text for text in (lead.name, lead.path, lead.id, "-") if text and text.strip())

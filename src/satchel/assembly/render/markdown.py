@@ -1,7 +1,7 @@
-"""Markdown: a heading and a fenced block for a chunk; a heading, a place and a summary for an entity.
+"""Renders Markdown: a heading and a fenced block for a chunk; a heading, a place and a summary for an entity.
 
-Text from outside stands only where it cannot do anything: inside a fence longer than any run of its own fence
-characters, on the one line of a heading, or in a paragraph whose block markers are escaped.
+Untrusted text appears only in three safe places: inside a fence longer than any run of fence characters in the text,
+on the single line of a heading, or in a paragraph with escaped block markers.
 """
 
 from __future__ import annotations
@@ -69,20 +69,20 @@ class MarkdownFormat(TextFormat):
     sources_title = "---\n**Sources:**"
 
     def separator_for(self, separator: str) -> str:
-        """A separator that says something has a blank line after it: it must not run into the next heading."""
+        """The separator; a blank line after visible separators keeps them apart from the next heading."""
         separator = closed(separator)
         return f"{separator}\n" if separator.strip() and not separator.endswith("\n\n") else separator
 
     def wrapping(self, text: str | None) -> str:
-        """The caller's own Markdown, which cannot swallow what follows it."""
+        """The caller's Markdown, with open fences and tags escaped to protect the text after the header."""
         return closed(super().wrapping(text))
 
     def title(self, title: str) -> str:
-        """A section's heading."""
+        """The heading of a section."""
         return f"## {title}"
 
     def section_title(self, section: Section) -> str:
-        """The heading of a section of a workspace; instructions stand beside the context, not in it."""
+        """The heading of a workspace section; system instructions get the level of the context, not a level below."""
         return f"## {section.title}\n" if section.name == SYSTEM_SECTION else f"### {section.title}\n"
 
     def source(self, source: ContextSource) -> str:
@@ -95,7 +95,7 @@ class MarkdownFormat(TextFormat):
         return f"- {row}{place}\n"
 
     def sections(self, document: Document, query: str) -> Sheet:
-        """The template with its parts in their places; sections that it does not name stand before its rule.
+        """The filled template; sections without a placeholder come before the closing rule.
 
         The text is built from parts, never by putting content where a placeholder stood: a block that holds `{query}`
         is a block that holds `{query}`.
@@ -117,7 +117,7 @@ class MarkdownFormat(TextFormat):
         return sheet
 
     def chunk_heading(self, piece: Piece, number: str, lines: tuple[int, int] | None) -> str:
-        """The number and the file, and the lines and the relevance below them, or all on one line."""
+        """The number and the file with lines and relevance below them; in the compact style all on a single line."""
         path = "" if piece.continues_file else heading_text(piece.lead.path or piece.lead.name)
         if self.options.heading_style is HeadingStyle.COMPACT:
             return self._compact_heading(piece, number, path, self.place(piece, lines))
@@ -156,7 +156,7 @@ class MarkdownFormat(TextFormat):
         return f"{fence}{language}\n{piece.text}\n{fence}\n{tail}"
 
     def entity_heading(self, piece: Piece) -> str:
-        """The number and the name, and the place below them."""
+        """The number and the name, with the place below."""
         item = piece.lead
         place = item.path and (f"{item.path}:{item.first_line}" if item.first_line else item.path)
         score = f"Relevance: {percent(piece.relevance)}\n" if self.options.include_scores else ""
@@ -176,7 +176,7 @@ class MarkdownFormat(TextFormat):
         return "\n".join(lines)
 
     def block_body(self, piece: Piece) -> str:
-        """The text of a block, fenced where it is more than text."""
+        """The text of a block, fenced if Markdown would read more than text."""
         text, language = piece.text.strip("\n"), piece.lead.language or ""
         if language in ("", "markdown", "text"):
             if not _MORE_THAN_TEXT.search(text) and not text.startswith((" ", "\t")):
@@ -187,12 +187,12 @@ class MarkdownFormat(TextFormat):
 
 
 def percent(relevance: float) -> str:
-    """A relevance as whole percent, halves up."""
+    """The relevance in whole percent, halves rounded up."""
     return f"{int(relevance * 100 + 0.5)}%"
 
 
 def fence_for(text: str) -> str:
-    """A fence that nothing in the text can close."""
+    """A fence longer than any run of fence characters in the text."""
     # Looking for one character is many times faster than looking for three.
     if "`" not in text or "```" not in text:
         return "```"
@@ -202,17 +202,17 @@ def fence_for(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Text as paragraphs that open no heading, list, quote, fence, table or tag."""
+    """The text with escaped block markers: no heading, list, quote, fence, table or tag can open."""
     text = _INDENT.sub("", _TAG_OR_IMAGE.sub(r"\1\1\\\2", text))
     text = _BLOCK_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", text)
     return text.strip()
 
 
 def closed(text: str) -> str:
-    """The caller's own Markdown, made literal where it could swallow what follows it.
+    """The caller's Markdown, escaped where an open fence or tag could swallow the text behind.
 
-    Fences at the start of a line that are plainly opened and closed stay. Where that is not plain (a fence in a list or
-    a quote, one left open), every fence is made literal; so is every tag that opens a block without an end.
+    Fences at the start of a line that are plainly opened and closed stay. Otherwise (a fence in a list or a quote, an
+    open fence) every fence is escaped. Every tag that opens a block without an end is escaped too.
     """
     if ("```" in text or "~~~" in text) and not _plainly_balanced(text):
         text = _ANY_FENCE.sub(lambda fence: "".join(f"\\{char}" for char in fence[0]), text)
@@ -220,7 +220,7 @@ def closed(text: str) -> str:
 
 
 def _plainly_balanced(text: str) -> bool:
-    """Whether every fence stands at the start of its line and is closed again, and no tag could hide one."""
+    """True if every fence starts its line and is closed, and no HTML tag could hide a fence."""
     fence = ""
     for line in text.split("\n"):
         found = _FENCE_LINE.match(line)

@@ -1,7 +1,7 @@
-"""Plain text: a heading and a rule above each piece, and nothing else.
+"""Renders plain text: a heading and a rule above each piece, and nothing else.
 
-Plain text has no containers, so a line of content that looks like one of our headings gets a backslash in front (and
-one that already has backslashes before such a heading gets one more). Taking one away gives the line back exactly.
+Plain text has no containers. A content line that looks like a heading of this format gets a backslash in front, also
+if the line already begins with backslashes. Removing a backslash gives the exact line back.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _LOOKS_LIKE_A_BLOCK: Final = re.compile(
 
 
 class PlainFormat(TextFormat):
-    """Renders plain text, with a backslash before every line of a piece that looks like one of ours."""
+    """Renders plain text, with a backslash before content lines that look like headings of this format."""
 
     has_one_body = True
     cuts_entities = False
     """An entity is rendered whole, as its specification has it."""
 
     def title(self, title: str) -> str:
-        """A section's title between signs."""
+        """The title of a section between equals signs."""
         return f"=== {title} ==="
 
     def source(self, source: ContextSource) -> str:
@@ -48,7 +48,7 @@ class PlainFormat(TextFormat):
         return f"  {super().source(source)}"
 
     def chunk_heading(self, piece: Piece, number: str, lines: tuple[int, int] | None) -> str:
-        """The number, the file and the lines, and a rule below them."""
+        """The number, the file and the lines, with a rule below."""
         where = self.place(piece, lines)
         if piece.continues_file:
             heading = " ".join(filter(None, (number, where.capitalize())))
@@ -65,13 +65,13 @@ class PlainFormat(TextFormat):
         return f"{guarded(piece.text)}\n" + (f"{receipt(piece.trim)}\n" if piece.trim else "")
 
     def entity_heading(self, piece: Piece) -> str:
-        """The number, the name and the place on one line."""
+        """The number, the name and the place on a single line."""
         item = piece.lead
         place = f"{item.path}:{item.first_line or 0}" if item.path else item.type
         return f"{self.number_label(piece)}{item.name} [{place}]\n"
 
     def entity_body(self, piece: Piece) -> str:
-        """The summary, or the content where there is none."""
+        """The summary, or the content if the summary is empty."""
         return guarded(piece.lead.summary or piece.text)
 
     def block_body(self, piece: Piece) -> str:
@@ -80,5 +80,5 @@ class PlainFormat(TextFormat):
 
 
 def guarded(text: str) -> str:
-    """The text with a backslash before every line that looks like one of this writer's own."""
+    """The text with a backslash before every line that looks like a heading of this format."""
     return _LOOKS_LIKE_OURS.sub(r"\\", text)

@@ -1,4 +1,4 @@
-"""XML: one root; a `code-context` for a chunk, an `entity` for an entity, everything from outside escaped."""
+"""Renders XML: a single root; a `code-context` for a chunk, an `entity` for an entity, all content escaped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class XmlFormat(Format):
     section_end = "\n</section>\n"
 
     def separator_for(self, separator: str) -> str:
-        """The separator as text between tags."""
+        """The separator, escaped as text between tags."""
         return escaped(separator)
 
     def heading(self, piece: Piece) -> str:
@@ -49,7 +49,7 @@ class XmlFormat(Format):
         return f"{escaped(piece.text)}\n</code-context>"
 
     def title(self, title: str) -> str:
-        """What opens and closes a section."""
+        """The opening and closing tag of a section, from which the section's overhead is counted."""
         return f'<section name="{escaped_attribute(title)}">\n</section>\n'
 
     def source(self, source: ContextSource) -> str:
@@ -57,7 +57,7 @@ class XmlFormat(Format):
         return f"  <source{_attributes(self.source_fields(source))} />\n"
 
     def listing(self, document: Document) -> Sheet:
-        """The pieces in one root, with the header, the sources and the footer around them."""
+        """A single root with the header, the pieces, the sources and the footer."""
         options = self.options
         sheet = Sheet()
         sheet.add("<context>\n")
@@ -120,21 +120,21 @@ def _trim_words(trim: Trim) -> str:
 
 
 def _opening(name: str, fields: Fields) -> str:
-    """An opening tag on a line of its own."""
+    """An opening tag on a separate line."""
     return f"<{name}{_attributes(fields)}>\n"
 
 
 def _attributes(fields: Fields) -> str:
-    """The attributes of a tag, without those that are None."""
+    """The attributes of a tag, without None values."""
     given = ((name, value) for name, value in fields.items() if value is not None)
     return "".join(f' {name}="{escaped_attribute(str(value))}"' for name, value in given)
 
 
 def escaped(text: str) -> str:
-    """Text between tags; what XML cannot hold at all was made visible before."""
+    """Text escaped for use between tags; characters illegal in XML were made visible before."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escaped_attribute(text: str) -> str:
-    """Text between double quotes."""
+    """Text escaped for an attribute in double quotes."""
     return escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
