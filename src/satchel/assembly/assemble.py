@@ -150,7 +150,7 @@ def _result(built: Built, options: ContextBuildOptions, started: float) -> Conte
         chunks_merged=fates[Fate.MERGED],
         files_included=tuple(dict.fromkeys(piece.lead.path for piece in pieces if piece.lead.path)),
         was_truncated=truncated > 0 or any(piece.trim for piece in pieces),
-        average_relevance=sum(one.relevance for one in included) / len(included) if included else 0.0,
+        average_relevance=sum(candidate.relevance for candidate in included) / len(included) if included else 0.0,
     )
 
 
@@ -171,8 +171,8 @@ def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
 
 def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:
     """The exact text of every hit by its candidate id, and by the hit's own id where the two differ."""
-    texts: dict[str, str] = {}
-    given: dict[str, str] = {}
+    texts_by_id: dict[str, str] = {}
+    texts_by_given_id: dict[str, str] = {}
     for candidate in candidates:
         origin = candidate.origin
         if isinstance(origin, KnowledgeChunk):
@@ -182,9 +182,9 @@ def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[st
             assert isinstance(origin, EntityResult)
             entity = origin.entity
             text, given_id = "\n\n".join(filter(None, (entity.summary, entity.content))), origin.entity_id
-        texts[candidate.id] = text
-        given.setdefault(given_id, text)
-    return given | texts
+        texts_by_id[candidate.id] = text
+        texts_by_given_id.setdefault(given_id, text)
+    return texts_by_given_id | texts_by_id
 
 
 def format_chunk(

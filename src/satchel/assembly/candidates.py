@@ -105,15 +105,15 @@ def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Candid
     )
 
 
-def _own_id(wanted: str, taken: dict[str, int]) -> str:
+def _own_id(given_id: str, taken: dict[str, int]) -> str:
     """The id, made unique by a number where an earlier hit has the same id."""
-    shown = make_visible_line(wanted).text
-    own = shown
-    while own in taken:
-        taken[shown] += 1
-        own = f"{shown}~{taken[shown]}"
-    taken[own] = 1
-    return own
+    visible_id = make_visible_line(given_id).text
+    unique_id = visible_id
+    while unique_id in taken:
+        taken[visible_id] += 1
+        unique_id = f"{visible_id}~{taken[visible_id]}"
+    taken[unique_id] = 1
+    return unique_id
 
 
 def line_count(text: str) -> int:
@@ -284,9 +284,9 @@ def rerank(
     scores = by_relevance(items).scores
     match strategy:
         case RerankingStrategy.KEYWORD_BOOST if query:
-            found = keyword_signals(items, query)
-            boosted = {i: s + (1 - s) * KEYWORD_BOOST * found[i] for i, s in scores.items()}
-            return Ranking(boosted, {i: {"keywords": share} for i, share in found.items()})
+            keyword_shares = keyword_signals(items, query)
+            boosted = {i: s + (1 - s) * KEYWORD_BOOST * keyword_shares[i] for i, s in scores.items()}
+            return Ranking(boosted, {i: {"keywords": share} for i, share in keyword_shares.items()})
         case RerankingStrategy.DIVERSITY:
             diverse = diversity_scores(items)
             return Ranking(diverse, {i: {"diversity": score} for i, score in diverse.items()})

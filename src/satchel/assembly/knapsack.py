@@ -116,21 +116,21 @@ class _Packer:
         inside = set(chosen)
         worst_first = [i for i in reversed(self._by_ratio) if i in inside and i != self._anchor]
         for i in worst_first:
-            kept = [k for k in chosen if k != i]
-            yield self._fill(kept, self._by_ratio, without=i)
-            yield self._fill(kept, self._by_score, without=i)
+            remaining = [k for k in chosen if k != i]
+            yield self._fill(remaining, self._by_ratio, without=i)
+            yield self._fill(remaining, self._by_score, without=i)
         for j in [j for j in self._by_score if j not in inside][: _MAX_TRIALS // 4]:
             yield self._fill(self._forced(worst_first, j), self._by_ratio)
 
     def _forced(self, worst_first: list[int], j: int) -> list[int]:
         """The anchor, `j`, and the candidates of the set with the best score per token while there is room."""
-        kept = [self._anchor]
+        chosen = [self._anchor]
         room = self._capacity - self._costs[self._anchor]
         for i in [j, *reversed(worst_first)]:
-            if self._costs[i] <= room and len(kept) < self._limit:
-                kept.append(i)
+            if self._costs[i] <= room and len(chosen) < self._limit:
+                chosen.append(i)
                 room -= self._costs[i]
-        return kept
+        return chosen
 
     def _fill(self, start: list[int], order: list[int], without: int = -1) -> list[int]:
         """The start set filled up in the given order; candidates that mostly repeat the set come in a second pass."""

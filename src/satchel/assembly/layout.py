@@ -230,9 +230,9 @@ def _in_order(pieces: Sequence[Piece], options: ContextBuildOptions) -> list[Pie
     # Chunks that are not grouped stay as they came; entities always go by score.
     is_given = not options.group_by_file and all(piece.lead.kind is CandidateKind.CHUNK for piece in pieces)
     if options.ordering is Ordering.GIVEN or (options.ordering is None and is_given):
-        groups.sort(key=_given)
+        groups.sort(key=_first_position)
     else:
-        groups.sort(key=lambda group: (-_score(group), _given(group)))
+        groups.sort(key=lambda group: (-_score(group), _first_position(group)))
         if options.ordering is Ordering.EDGES:
             # The best first, the second best last, and so on: models read the middle of a long context least.
             groups = [*groups[0::2], *reversed(groups[1::2])]
@@ -259,7 +259,7 @@ def _score(group: Sequence[Piece]) -> float:
     return max(candidate.score for piece in group for candidate in piece.candidates)
 
 
-def _given(group: Sequence[Piece]) -> int:
+def _first_position(group: Sequence[Piece]) -> int:
     """The position of the group's first candidate among all candidates."""
     return min(candidate.place for piece in group for candidate in piece.candidates)
 
@@ -321,9 +321,9 @@ def _join(run: Piece, candidate: Candidate, lines: list[str]) -> Piece | None:
     return run._replace(candidates=(*run.candidates, candidate), last_line=max(last, end), relevance=relevance)
 
 
-def _lines(shown: Piece | Candidate) -> tuple[int, int]:
+def _lines(piece: Piece | Candidate) -> tuple[int, int]:
     """The first and last line of a piece or candidate with whole lines."""
-    return cast("tuple[int, int]", (shown.first_line, shown.last_line))
+    return cast("tuple[int, int]", (piece.first_line, piece.last_line))
 
 
 def lines_of_text(shown: Piece | Candidate) -> list[str]:

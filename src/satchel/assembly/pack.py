@@ -107,7 +107,7 @@ class _Packer:
         self._draft = draft
         self._room = rules.max_tokens - layout.overhead(candidates)
         # Best first, earlier ones first among equals.
-        self._ranked = sorted(candidates, key=lambda one: (one.id not in rules.pinned, -one.score, one.place))
+        self._ranked = sorted(candidates, key=lambda item: (item.id not in rules.pinned, -item.score, item.place))
         self._costs = {candidate.place: layout.cost_of(candidate) for candidate in candidates}
         self._taken: dict[int, Candidate] = {}
         self._spent: dict[int, int] = {}
@@ -195,7 +195,7 @@ class _Packer:
         ranked, limit = self._ranked, self._rules.max_pieces
         if not self._rules.by_value:
             return self._in_order(ranked, room, limit)
-        offers = [Offer(one.score, self._costs[one.place], one.text or one.summary) for one in ranked]
+        offers = [Offer(item.score, self._costs[item.place], item.text or item.summary) for item in ranked]
         return [ranked[i] for i in pack_by_value(offers, room, limit)]
 
     def _in_order(self, order: Sequence[Candidate], room: int, limit: int) -> list[Candidate]:
@@ -219,7 +219,7 @@ class _Packer:
             room -= self._draft.tokens - self._rules.max_tokens
             fewer = self._chosen_alone(room)
             if len(fewer) >= len(self._draft.candidates):
-                fewer = sorted(self._draft.candidates, key=lambda one: one.score, reverse=True)[:-1]
+                fewer = sorted(self._draft.candidates, key=lambda candidate: candidate.score, reverse=True)[:-1]
             self._draft = self._layout.draft(fewer)
 
     def _keep_the_best(self) -> None:
@@ -302,7 +302,7 @@ class _Packer:
     def _take_the_cheapest(self) -> None:
         """Add the cheapest candidate if its draft alone fits: beside other candidates the same text costs more."""
         first = self._ranked[:1] if self._rules.overflow is OverflowPolicy.STOP else self._ranked
-        cheapest = min(first, key=lambda one: self._costs[one.place])
+        cheapest = min(first, key=lambda candidate: self._costs[candidate.place])
         tokens = self._layout.draft([cheapest]).tokens
         self._costs[cheapest.place] = min(self._costs[cheapest.place], tokens)
         self._add(cheapest)

@@ -40,7 +40,7 @@ class Admitted(NamedTuple):
         cls, candidates: Sequence[Candidate], dropped: Mapping[int, Reason], merged: Mapping[int, Merged]
     ) -> Admitted:
         """Admit the candidates that were neither dropped nor merged."""
-        left = [one for one in candidates if one.place not in dropped and one.place not in merged]
+        left = [item for item in candidates if item.place not in dropped and item.place not in merged]
         return cls(left, dropped, merged)
 
 

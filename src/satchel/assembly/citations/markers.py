@@ -70,32 +70,32 @@ def without_code(text: str) -> str:
 def citations(prose: str, highest: int | None = None) -> list[Citation]:
     """The citations of a text without code, in order; with `highest` (the last source number), `[2008]` is a year."""
     prose = prose.translate(_WIDE_BRACKETS)
-    found = []
+    markers = []
     for wide in _WIDE.finditer(prose):
         in_brackets, plain_name, odd_name, in_parentheses, name, in_lenses, _ = wide.groups()
         listed = in_brackets or in_parentheses or in_lenses or ""
         if numbers := _numbers(re.sub(r"\band\b|&", ",", listed, flags=re.IGNORECASE)):
             place = plain_name or odd_name or name or ""
-            found.append(Citation(wide.start(), wide.end(), numbers, place.strip()))
-    rest = without(prose, found)
+            markers.append(Citation(wide.start(), wide.end(), numbers, place.strip()))
+    rest = without(prose, markers)
     for run in _PLAIN.finditer(rest):
         if _is_index(rest, run.start(), run.end()):
             continue
-        for one in _NUMBERED.finditer(rest, run.start(), run.end()):
-            numbers = _numbers(one[1])
+        for marker in _NUMBERED.finditer(rest, run.start(), run.end()):
+            numbers = _numbers(marker[1])
             # `[1](…)` is a link.
-            if numbers and not rest.startswith("(", one.end()) and not _are_years(numbers, highest):
-                found.append(Citation(one.start(), one.end(), numbers))
-    return sorted(found)
+            if numbers and not rest.startswith("(", marker.end()) and not _are_years(numbers, highest):
+                markers.append(Citation(marker.start(), marker.end(), numbers))
+    return sorted(markers)
 
 
 def without(text: str, cited: list[Citation]) -> str:
     """The text with the citations (in order) replaced by blanks."""
-    parts, at = [], 0
+    parts, copied_to = [], 0
     for citation in cited:
-        parts += [text[at : citation.start], " " * (citation.end - citation.start)]
-        at = citation.end
-    return "".join([*parts, text[at:]])
+        parts += [text[copied_to : citation.start], " " * (citation.end - citation.start)]
+        copied_to = citation.end
+    return "".join([*parts, text[copied_to:]])
 
 
 def _is_index(text: str, start: int, end: int) -> bool:

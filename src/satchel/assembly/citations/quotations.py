@@ -117,29 +117,30 @@ def quotations(text: str, prose: str) -> list[Quotation]:
 
     Single marks stand around terms and letters too, hence only several words in single marks are a quotation.
     """
-    spans = [one.span() for one in _QUOTE.finditer(prose)]
+    spans = [marked.span() for marked in _QUOTE.finditer(prose)]
     starts = [start for start, _ in spans]
-    for one in _IN_SINGLE_MARKS.finditer(prose):
-        before = bisect_right(starts, one.start()) - 1
-        is_inside = before >= 0 and one.start() < spans[before][1]
-        if not is_inside and _SEVERAL_WORDS.search(one[0]):
-            spans.append(one.span())
-    found = [Quotation(text[start + 1 : end - 1], start, end) for start, end in sorted(spans)]
-    return [one for one in found if len(one.text.strip()) >= _MIN_QUOTE_CHARS]
+    for marked in _IN_SINGLE_MARKS.finditer(prose):
+        before = bisect_right(starts, marked.start()) - 1
+        is_inside = before >= 0 and marked.start() < spans[before][1]
+        if not is_inside and _SEVERAL_WORDS.search(marked[0]):
+            spans.append(marked.span())
+    quoted = [Quotation(text[start + 1 : end - 1], start, end) for start, end in sorted(spans)]
+    return [quotation for quotation in quoted if len(quotation.text.strip()) >= _MIN_QUOTE_CHARS]
 
 
 def block_quotations(text: str, prose: str) -> list[Quotation]:
     """Block quotations (lines after `>`), except callouts and lines with quotation marks (see `quotations`)."""
-    found = []
+    blocks = []
     for lines in _QUOTED_LINES.finditer(prose):
         if _CALLOUT.match(lines[0]) or _QUOTE.search(lines[0]):
             continue
-        own = _ATTRIBUTION.sub(lambda line: " " * len(line[0]), lines[0])
-        kept = "".join(a if b != " " else " " for a, b in zip(text[lines.start() : lines.end()], own, strict=True))
-        quote = _QUOTE_MARKER.sub("", kept).strip()
+        without_attribution = _ATTRIBUTION.sub(lambda line: " " * len(line[0]), lines[0])
+        original = text[lines.start() : lines.end()]
+        quoted_text = "".join(a if b != " " else " " for a, b in zip(original, without_attribution, strict=True))
+        quote = _QUOTE_MARKER.sub("", quoted_text).strip()
         if len(quote) >= _MIN_QUOTE_CHARS:
-            found.append(Quotation(quote, lines.start(), lines.end()))
-    return found
+            blocks.append(Quotation(quote, lines.start(), lines.end()))
+    return blocks
 
 
 class Held(IntEnum):
@@ -189,8 +190,8 @@ class Quoted:
         plain = _BRACKETED.sub(lambda bracket: bracket[1] if bracket[1].strip(" .…") else bracket[0], quote)
         if _stands(_LEFT_OUT.split(plain), text, separator):
             return Held.YES
-        self._patience -= sum(text.count(one) for one in words)
-        return _held(text, words, gaps) if self._patience > 0 else Held.NO
+        self._patience -= sum(text.count(phrase) for phrase in words)
+        return _match_with_gaps(text, words, gaps) if self._patience > 0 else Held.NO
 
 
 def folded(text: str, thousands: str = " ") -> str:
@@ -213,11 +214,11 @@ def _stands(parts: list[str], text: str, separator: str) -> bool:
     """True if the text contains the parts in order."""
     at = 0
     for part in parts:
-        wanted = _words(part, separator)
-        found = text.find(wanted, at)
-        if found < 0:
+        words = _words(part, separator)
+        position = text.find(words, at)
+        if position < 0:
             return False
-        at = found + len(wanted)
+        at = position + len(words)
     return True
 
 
@@ -249,7 +250,7 @@ def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuot
     return words, gaps
 
 
-def _held(text: str, words: list[str], gaps: list[_GapInQuote]) -> Held:
+def _match_with_gaps(text: str, words: list[str], gaps: list[_GapInQuote]) -> Held:
     """The match of words with gaps in a text: brackets replace few characters, ellipses any number.
 
     Brackets have to touch words of the source. Next to an ellipsis or at the end nothing shows what the brackets
@@ -262,27 +263,27 @@ def _held(text: str, words: list[str], gaps: list[_GapInQuote]) -> Held:
         return Held.NO
     is_altered = "b" in last or any(len(kinds) > 1 for kinds in inner)
     ends = [(place + len(words[0]), Held.YES) for place in _places(words[0], text)]
-    for wanted, kinds in zip(words[1:], inner, strict=True):
+    for phrase, kinds in zip(words[1:], inner, strict=True):
         follow = _after_brackets if kinds == "b" else _after_ellipsis
-        ends = [(place + len(wanted), held) for place, held in follow(text, ends, list(_places(wanted, text)))]
-    best = max((held for _, held in ends), default=Held.NO)
+        ends = [(place + len(phrase), match) for place, match in follow(text, ends, list(_places(phrase, text)))]
+    best = max((match for _, match in ends), default=Held.NO)
     return min(best, Held.ALTERED) if is_altered else best
 
 
-def _places(wanted: str, text: str) -> Iterator[int]:
-    at = text.find(wanted)
+def _places(phrase: str, text: str) -> Iterator[int]:
+    at = text.find(phrase)
     while at >= 0:
         yield at
-        at = text.find(wanted, at + 1)
+        at = text.find(phrase, at + 1)
 
 
 def _after_ellipsis(_: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
     """The places behind any of the ends."""
-    for held in (Held.YES, Held.ALTERED):
-        nearest = min((end for end, how in ends if how is held), default=None)
+    for match in (Held.YES, Held.ALTERED):
+        nearest = min((end for end, end_match in ends if end_match is match), default=None)
         if nearest is not None:
             at = bisect_left(places, nearest)
-            yield from ((place, held) for place in places[at:])
+            yield from ((place, match) for place in places[at:])
             places = places[:at]
 
 
@@ -290,7 +291,7 @@ def _after_brackets(text: str, ends: list[tuple[int, Held]], places: list[int]) 
     """The places shortly behind an end: unaltered with a source word in between, else altered."""
     ends = sorted(ends)
     at = [end for end, _ in ends]
-    unaltered = [0, *accumulate(held is Held.YES for _, held in ends)]
+    unaltered = [0, *accumulate(match is Held.YES for _, match in ends)]
     for place in places:
         start = max(place - _MOST_REPLACED, 0)
         low, high = bisect_left(at, start), bisect_right(at, place)

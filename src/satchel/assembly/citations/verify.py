@@ -74,7 +74,9 @@ def statements(prose: str) -> Iterator[Statement]:
         if prose.startswith("|", start):
             yield Statement(start, end)
             continue
-        yield from (one for one in _sentences(prose, start, end) if _states(prose[one.start : one.end]))
+        for sentence in _sentences(prose, start, end):
+            if _states(prose[sentence.start : sentence.end]):
+                yield sentence
 
 
 def _paragraphs(prose: str) -> Iterator[tuple[int, int]]:
@@ -111,24 +113,24 @@ def _sentences(prose: str, start: int, end: int) -> Iterator[Statement]:
         so_far = text[begun:at]
         if following and (not _is_ended(so_far) or following[0].islower()):
             continue
-        said = so_far.strip()
-        if said:
+        sentence = so_far.strip()
+        if sentence:
             first = begun + len(so_far) - len(so_far.lstrip())
-            yield Statement(start + first, start + first + len(said))
+            yield Statement(start + first, start + first + len(sentence))
         begun = at
 
 
 def _is_ended(text: str) -> bool:
-    said = text.rstrip(_CLOSERS)
-    return said[-1:] in tuple(_ENDS) and not _ABBREVIATION.search(said[-12:])
+    sentence = text.rstrip(_CLOSERS)
+    return sentence[-1:] in tuple(_ENDS) and not _ABBREVIATION.search(sentence[-12:])
 
 
 def _states(sentence: str) -> bool:
-    said = _ADDRESS.sub(" ", sentence).strip()
-    bare = said.rstrip(_CLOSERS + "*_")
-    if bare.endswith(("?", "？", ":", "：")) or _REFUSAL.search(said) or _PLEASANTRY.match(said):
+    prose = _ADDRESS.sub(" ", sentence).strip()
+    bare = prose.rstrip(_CLOSERS + "*_")
+    if bare.endswith(("?", "？", ":", "：")) or _REFUSAL.search(prose) or _PLEASANTRY.match(prose):
         return False
-    return len(_WORD.findall(said)) >= _LEAST_WORDS or len(_UNSPACED.findall(said)) >= _LEAST_UNSPACED
+    return len(_WORD.findall(prose)) >= _LEAST_WORDS or len(_UNSPACED.findall(prose)) >= _LEAST_UNSPACED
 
 
 # Also where a paragraph, an item, a heading or a row ends; any other line break is one within a sentence.
@@ -168,16 +170,16 @@ def verify(answer: str, context: Citable) -> CitationReport:
     """
     if not isinstance(answer, str):
         raise InvalidInput("answer", answer, "must be text")
-    shown = _Shown(citable_sources(context))
+    sources = _NumberedSources(citable_sources(context))
     prose = without_code(answer)
-    cited = citations(prose, shown.highest)
-    found = sorted(_found(answer, prose, cited, shown), key=lambda found: found[0].position)
-    used = {number for citation in cited for number in citation.numbers} & shown.numbers
+    cited = citations(prose, sources.highest)
+    findings = sorted(_findings(answer, prose, cited, sources), key=lambda finding: finding[0].position)
+    used = {number for citation in cited for number in citation.numbers} & sources.numbers
     return CitationReport(
         tuple(sorted(used)),
-        tuple(sorted(shown.numbers - used)),
-        tuple(finding for finding, is_advice in found if not is_advice),
-        tuple(finding for finding, is_advice in found if is_advice),
+        tuple(sorted(sources.numbers - used)),
+        tuple(finding for finding, is_advice in findings if not is_advice),
+        tuple(finding for finding, is_advice in findings if is_advice),
         tuple(_uncited(answer, without(prose, cited), cited)),
     )
 
@@ -192,7 +194,7 @@ def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
     return sources
 
 
-class _Shown:
+class _NumberedSources:
     """The sources by number, prepared for quotation look-ups."""
 
     def __init__(self, sources: Iterable[CitableSource]) -> None:
@@ -206,8 +208,8 @@ class _Shown:
     def holds(self, number: int, quote: str) -> Held:
         """The match of the quotation in a source's text, name or path."""
         if number not in self._texts:
-            told = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
-            self._texts[number] = Quoted("\n".join(told))
+            texts = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
+            self._texts[number] = Quoted("\n".join(texts))
         return self._texts[number].holds(quote)
 
     def holding(self, quote: str, least: Held = Held.YES) -> tuple[int, ...]:
@@ -219,48 +221,48 @@ class _Shown:
 _Finding: TypeAlias = tuple[CitationFinding, bool]
 
 
-def _found(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Iterator[_Finding]:
+def _findings(answer: str, prose: str, cited: list[Citation], sources: _NumberedSources) -> Iterator[_Finding]:
     for citation in cited:
         text = answer[citation.start : citation.end]
-        unknown = tuple(number for number in citation.numbers if number not in shown.numbers)
+        unknown = tuple(number for number in citation.numbers if number not in sources.numbers)
         if unknown:
             yield CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, citation.start, unknown), False
-        elif citation.place and not _is_there(citation, shown.by_number):
+        elif citation.place and not _is_there(citation, sources.by_number):
             yield CitationFinding(CitationProblem.OTHER_PLACE, text, citation.start, citation.numbers), False
     bare = without(prose, cited)
-    near = _Near(prose, bare, cited)
+    near = _NearbyCitations(prose, bare, cited)
     for quote in quotations(answer, prose):
-        yield from _misquoted(quote, near.quotation(quote), shown)
+        yield from _misquoted(quote, near.quotation(quote), sources)
     for block in block_quotations(answer, bare):
         if numbers := near.block(block):
-            words = without(block.text, citations(without_code(block.text), shown.highest))
-            yield from _misquoted(block._replace(text=words), numbers, shown)
+            words = without(block.text, citations(without_code(block.text), sources.highest))
+            yield from _misquoted(block._replace(text=words), numbers, sources)
 
 
-def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterator[_Finding]:
+def _misquoted(quote: Quotation, cited: Iterable[int], sources: _NumberedSources) -> Iterator[_Finding]:
     """The findings on a quote and the numbers cited for the quote."""
     numbers = tuple(dict.fromkeys(cited))
-    known = tuple(number for number in numbers if number in shown.numbers)
+    known = tuple(number for number in numbers if number in sources.numbers)
     if known:
-        held = max(shown.holds(number, quote.text) for number in known)
-        if held is not Held.YES:
-            problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, shown.holding(quote.text)
-            yield CitationFinding(problem, quote.text, quote.start, known, found_in), held is Held.ALTERED
+        match = max(sources.holds(number, quote.text) for number in known)
+        if match is not Held.YES:
+            problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, sources.holding(quote.text)
+            yield CitationFinding(problem, quote.text, quote.start, known, found_in), match is Held.ALTERED
         return
     is_long = not numbers and len(folded(quote.text)) >= _LEAST_UNCITED_QUOTE
-    if is_long and not shown.holding(quote.text, Held.ALTERED):
+    if is_long and not sources.holding(quote.text, Held.ALTERED):
         problem = CitationProblem.QUOTE_NOT_IN_ANY_SOURCE
         yield CitationFinding(problem, quote.text, quote.start, ()), True
 
 
-class _Near:
+class _NearbyCitations:
     """Finds the numbers cited for a quotation."""
 
     def __init__(self, prose: str, bare: str, cited: list[Citation]) -> None:
         self._prose, self._bare, self._cited = prose, bare, cited
         self._starts = [citation.start for citation in cited]
-        ends = [one.span() for one in _SENTENCE_END.finditer(prose)]
-        self._ends = sorted([*ends, *(one.span(1) for one in _HEADING_END.finditer(prose))])
+        ends = [end.span() for end in _SENTENCE_END.finditer(prose)]
+        self._ends = sorted([*ends, *(end.span(1) for end in _HEADING_END.finditer(prose))])
 
     def quotation(self, quote: Quotation) -> tuple[int, ...]:
         """The numbers cited after, within and before a quotation in marks."""
@@ -302,9 +304,9 @@ class _Near:
         line = _NEXT_LINE.match(self._bare, position)
         if not line or not (numbers := self._between(*line.span(1))):
             return ()
-        said = line[1].strip()
-        is_attribution = len(said) <= _LONGEST_ATTRIBUTION and _ATTRIBUTION.match(said)
-        return numbers if is_attribution or not re.search(r"\w", said) else ()
+        words = line[1].strip()
+        is_attribution = len(words) <= _LONGEST_ATTRIBUTION and _ATTRIBUTION.match(words)
+        return numbers if is_attribution or not re.search(r"\w", words) else ()
 
     def _above(self, position: int) -> tuple[int, ...]:
         """The numbers on a line above a block quotation, if the line ends in a colon: `As [1] says:`."""
@@ -312,9 +314,9 @@ class _Near:
         if last < 0:
             return ()
         end = self._cited[last].end
-        said = self._bare[end:position] if position - end <= _LONGEST_ATTRIBUTION else ""
-        is_led_to = said.rstrip().rstrip("*_").endswith((":", "：")) and "\n" not in said.rstrip()
-        return self._cited[last].numbers if is_led_to and not self._ends_in(end, end + len(said.rstrip())) else ()
+        words = self._bare[end:position] if position - end <= _LONGEST_ATTRIBUTION else ""
+        is_led_to = words.rstrip().rstrip("*_").endswith((":", "：")) and "\n" not in words.rstrip()
+        return self._cited[last].numbers if is_led_to and not self._ends_in(end, end + len(words.rstrip())) else ()
 
     def _ends_in(self, start: int, end: int) -> bool:
         """True if a sentence ends between the two positions."""
@@ -340,13 +342,13 @@ def _is_named(source: CitableSource, name: str) -> bool:
 
 def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedSentence]:
     """The statements without a citation between their start and the start of the next statement."""
-    found = list(statements(bare))
+    all_statements = list(statements(bare))
     starts = [citation.start for citation in cited]
-    for i, one in enumerate(found):
-        reach = _reach(bare, one, found[i + 1].start if i + 1 < len(found) else len(bare))
-        before = bisect_left(starts, one.start)
-        if before == bisect_left(starts, reach) and not (before and _leads(bare, cited[before - 1], one)):
-            yield UncitedSentence(answer[one.start : one.end], one.start)
+    for i, statement in enumerate(all_statements):
+        reach = _reach(bare, statement, all_statements[i + 1].start if i + 1 < len(all_statements) else len(bare))
+        before = bisect_left(starts, statement.start)
+        if before == bisect_left(starts, reach) and not (before and _leads(bare, cited[before - 1], statement)):
+            yield UncitedSentence(answer[statement.start : statement.end], statement.start)
 
 
 def _reach(bare: str, statement: Statement, following: int) -> int:

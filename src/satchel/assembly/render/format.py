@@ -310,7 +310,7 @@ def entity_fields(piece: Piece) -> Fields:
 
 
 def lines_of(piece: Piece) -> tuple[int, int] | None:
-    """The first and last line of the piece in its file; None if unknown, for entities, and for pages (no file lines)."""
+    """The first and last line of the piece in its file; None if unknown, for entities and for pages."""
     if (
         piece.first_line is None
         or piece.last_line is None

@@ -225,8 +225,8 @@ def _body(piece: Piece) -> str:
     """The citable text of the piece; never empty, because the API refuses empty text blocks."""
     lead = piece.lead
     parts = [text for text in (lead.summary, piece.text) if text and text.strip()]
-    named = next(text for text in (lead.name, lead.path, lead.id, "-") if text and text.strip())
-    return "\n".join(("\n\n".join(parts) or named, *([receipt(piece.trim)] if piece.trim else [])))
+    fallback = next(text for text in (lead.name, lead.path, lead.id, "-") if text and text.strip())
+    return "\n".join(("\n\n".join(parts) or fallback, *([receipt(piece.trim)] if piece.trim else [])))
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -223,12 +223,17 @@ def _plainly_balanced(text: str) -> bool:
     """True if every fence starts its line and is closed, and no HTML tag could hide a fence."""
     fence = ""
     for line in text.split("\n"):
-        found = _FENCE_LINE.match(line)
+        line_fence = _FENCE_LINE.match(line)
         if fence:
-            if found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
+            if (
+                line_fence
+                and line_fence[1][0] == fence[0]
+                and len(line_fence[1]) >= len(fence)
+                and not line_fence[2].strip()
+            ):
                 fence = ""
-        elif found and not (found[1][0] == "`" and "`" in found[2]):
-            fence = found[1]
+        elif line_fence and not (line_fence[1][0] == "`" and "`" in line_fence[2]):
+            fence = line_fence[1]
         elif "```" in line or "~~~" in line or _ENDLESS_HTML.match(line):
             return False
     return not fence

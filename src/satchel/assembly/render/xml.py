@@ -126,8 +126,8 @@ def _opening(name: str, fields: Fields) -> str:
 
 def _attributes(fields: Fields) -> str:
     """The attributes of a tag, without None values."""
-    given = ((name, value) for name, value in fields.items() if value is not None)
-    return "".join(f' {name}="{escaped_attribute(str(value))}"' for name, value in given)
+    present = ((name, value) for name, value in fields.items() if value is not None)
+    return "".join(f' {name}="{escaped_attribute(str(value))}"' for name, value in present)
 
 
 def escaped(text: str) -> str:
