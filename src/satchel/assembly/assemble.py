@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("satchel")
 
-# Wrappers can cost a few tokens more around a shorter text; after this many tries it is not going to fit.
-_MAX_TRIES: Final = 6
+# A heading or fence can cost a few tokens more around a shorter text; each try cuts by the excess. Six tries bound the
+# time for a text that never fits.
+_MAX_TRIM_TRIES: Final = 6
 
 
 def assemble(
@@ -96,7 +97,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
         if candidate.kind is CandidateKind.ENTITY:
             return None
         allowance = room
-        for _ in range(_MAX_TRIES):
+        for _ in range(_MAX_TRIM_TRIES):
             if allowance <= 0:
                 return None
             text = _whole_lines(counter.prefix(candidate.text, allowance), candidate.text)

@@ -195,9 +195,9 @@ def keyword_signals(items: Sequence[Candidate], query: str) -> dict[int, float]:
     return {place: len(keywords & distinct_words(text)) / len(keywords) if keywords else 0.0 for place, text in texts}
 
 
-FADES_OVER = timedelta(days=30)
+FADES_OVER = timedelta(days=30)  # the recency signal of S4: max(0, 1 - age / 30 days)
 
-# What is known to be neither old nor new stands in the middle.
+# A hit without a date is known to be neither old nor new: the middle of 0..1.
 UNDATED = 0.5
 
 

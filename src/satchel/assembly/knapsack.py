@@ -57,13 +57,15 @@ class Coverage:
         return gained
 
 
-# Enough for what improvement finds in practice, and a bound on the time for very many hits.
+# Sets tried by local search: bounds the time for very many candidates; fewer trials miss improvements.
 _MAX_TRIALS = 64
 
-_BETTER = 1e-9
+# Smaller gains are rounding errors of the float sum, on which local search could go round in circles.
+_MIN_IMPROVEMENT = 1e-9
 
-# A hit that would add less than this share of its own worth waits until the others have been served.
-_MOSTLY_NEW = 0.5
+# A candidate that adds less than this share of its score (it mostly repeats the set) waits for the second pass. Higher:
+# more variety; lower: more repetition while new text is left out.
+_MIN_NEW_SHARE = 0.5
 
 
 class Offer(NamedTuple):
@@ -106,7 +108,7 @@ class _Packer:
             for trial in islice(self._neighbours(chosen), trials):
                 trials -= 1
                 value = self._coverage.value(trial)
-                if value > worth + _BETTER:
+                if value > worth + _MIN_IMPROVEMENT:
                     chosen, worth, improved = trial, value, True
                     break
         return chosen
@@ -141,7 +143,7 @@ class _Packer:
         room = self._capacity - sum(self._costs[i] for i in chosen)
         taken = {*chosen, without}
         least = min(self._costs)
-        for novelty in (_MOSTLY_NEW, 0.0) if self._coverage.overlaps else (0.0,):
+        for novelty in (_MIN_NEW_SHARE, 0.0) if self._coverage.overlaps else (0.0,):
             for i in order:
                 if len(chosen) >= self._limit or room < least:
                     return chosen

@@ -19,19 +19,20 @@ from satchel.models.chunk import Candidate
 from satchel.models.context import Reason
 from satchel.models.options import OverflowPolicy
 
-# How many fuller texts are rendered and counted before what there is will do.
-_MAX_TRIALS: Final = 12
+# Fuller drafts that may be rendered and counted in vain: bounds the time; fewer leave more of the budget unused.
+_MAX_RENDER_TRIALS: Final = 12
 
-# No real text has more on average. Where there is more text than that, rendering it all to see is wasted.
-_MOST_CHARS_PER_TOKEN: Final = 12
+# No real text has more characters per token on average; a longer text cannot fit, and rendering it all is wasted.
+_MAX_CHARS_PER_TOKEN: Final = 12
 
-# How often a trimmed text that is still a little over is trimmed again.
+# Each round trims off the tokens over the budget; after four rounds the candidate is left out.
 _MAX_TRIMS: Final = 4
 
-# About what a heading, a fence and a separator cost that a piece may share with its neighbours.
+# About the tokens of a heading, a fence and a separator that a joined piece shares with its neighbours. Too low: a
+# candidate that would fit is not tried; too high: drafts are rendered in vain.
 _FRAME_TOKENS: Final = 24
 
-# What was trimmed may yet fit whole into what other sections leave, and then leave room itself.
+# A trimmed candidate may fit whole into the tokens left by other sections (round 1) and free its own room (round 2).
 _LEFTOVER_ROUNDS: Final = 2
 
 
@@ -94,7 +95,7 @@ def pack(candidates: Sequence[Candidate], layout: Layout, rules: PackingRules) -
 def _everything(candidates: Sequence[Candidate], layout: Layout, rules: PackingRules) -> Packed | None:
     """All candidates packed, or None if they do not fit together."""
     chars = sum(len(candidate.text) for candidate in candidates)
-    if len(candidates) > rules.max_pieces or chars > rules.max_tokens * _MOST_CHARS_PER_TOKEN:
+    if len(candidates) > rules.max_pieces or chars > rules.max_tokens * _MAX_CHARS_PER_TOKEN:
         return None
     draft = layout.draft(list(candidates))
     return Packed(draft) if draft.tokens <= rules.max_tokens else None
@@ -236,7 +237,7 @@ class _Packer:
 
     def _fill(self) -> None:
         """Add candidates to the room freed by joined pieces and shared headings."""
-        trials = _MAX_TRIALS
+        trials = _MAX_RENDER_TRIALS
         one_by_one = False
         while trials > 0 and len(self._draft.candidates) < self._rules.max_pieces:
             waiting = self._waiting()

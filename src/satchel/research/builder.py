@@ -42,12 +42,24 @@ RESEARCH_SYSTEM_PROMPT: Final = (
 
 T = TypeVar("T")
 
-_LEAST_SHOWN_CHARS: Final = 80
-_SHORTER: Final = 0.8
-_CHARS_PER_TOKEN: Final = 5
-_PAGES_AT_ONCE: Final = 16
-_TRIES: Final = 3
-_HARDLY_RELEVANT: Final = 0.06
+# About a line of text; a shorter excerpt of a page answers nothing, and the page is left out.
+_MIN_EXCERPT_CHARS: Final = 80
+
+# Each further try is a fifth shorter: smaller steps waste less room and count more often.
+_SHRINK_FACTOR: Final = 0.8
+
+# Length of the first excerpt tried: more characters than a token usually has, hence rather too long than too short.
+_FIRST_CHARS_PER_TOKEN: Final = 5
+
+# Pages fetched at once: more than the default of `max_sources`, so one slow page does not hold up the rest.
+_FETCH_THREADS: Final = 16
+
+# A document rewritten between search and fetch is searched again; after three rounds the page is reported as gone.
+_MAX_SEARCHES: Final = 3
+
+# Below this best relevance a note says that no page seems to answer. Higher: false alarms; lower: pages that are only
+# the nearest pass for an answer.
+_MIN_ANSWER_RELEVANCE: Final = 0.06
 
 
 @dataclass(eq=False)
@@ -83,7 +95,7 @@ class ContextBuilder:
         mode = SearchMode.TEXT if include_text else SearchMode.VISUAL
         mode = SearchMode.HYBRID if include_text and include_visual else mode
         started = perf_counter()
-        for _ in range(_TRIES):
+        for _ in range(_MAX_SEARCHES):
             hits = await _answered(self.search_engine.search, query, num_results=num_results, search_mode=mode)
             best = self.deduplicate_results(cast("list[dict[str, Any]]", hits))[: min(num_results, self.max_sources)]
             place_of = {id(hit): place for place, hit in enumerate(hits)}
@@ -120,7 +132,7 @@ class ContextBuilder:
         notes = [*getattr(hits, "notes", ()), *(note for note in fetched.values() if isinstance(note, str))]
         if pages and not sources:
             notes.append(f"no page fits into {self.max_tokens} tokens, not even a part of the best one")
-        if pages and max(page.relevance_score for page in pages.values()) < _HARDLY_RELEVANT:
+        if pages and max(page.relevance_score for page in pages.values()) < _MIN_ANSWER_RELEVANCE:
             notes.append("none of these pages seems to answer the question; they are only the nearest")
         return ResearchContext(
             **built.fields,
@@ -300,8 +312,8 @@ def _keep_excerpt(query: str) -> Trimmer:
 
     def trim(page: Candidate, room: int, cost: Cost) -> Trimmed | None:
         text, terms = page.text, understand(query).terms
-        most = min(len(text), room * _CHARS_PER_TOKEN)
-        while most >= _LEAST_SHOWN_CHARS:
+        most = min(len(text), room * _FIRST_CHARS_PER_TOKEN)
+        while most >= _MIN_EXCERPT_CHARS:
             part = _at_a_word(excerpt(text, terms, most).text, most)
             missing = len(text) - len(part)
             receipt = f"[truncated: {missing} of {len(text)} characters of this page are not shown]"
@@ -309,7 +321,7 @@ def _keep_excerpt(query: str) -> Trimmer:
             shorter = page._replace(text=f"{part}\n{receipt}", trim=Trim(page.id, missing_lines, missing))
             if cost(shorter) <= room:
                 return Trimmed(shorter)
-            most = int(most * _SHORTER)
+            most = int(most * _SHRINK_FACTOR)
         return None
 
     return trim
@@ -350,7 +362,7 @@ def _checked(i: int, result: Mapping[str, Any]) -> tuple[tuple[str, int], float]
 @cache
 def _threads() -> ThreadPoolExecutor:
     """A thread pool large enough for the pages of a context; the event loop's pool may have as few as five."""
-    return ThreadPoolExecutor(_PAGES_AT_ONCE, "satchel-research")
+    return ThreadPoolExecutor(_FETCH_THREADS, "satchel-research")
 
 
 async def _answered(ask: Callable[..., T | Awaitable[T]], *args: Any, **more: Any) -> T:

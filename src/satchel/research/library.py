@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from satchel.retrieval.freshness import Folder
 
 
-_THUMBNAIL_WIDTH: Final = 240
+_THUMBNAIL_WIDTH_PX: Final = 240  # recognizable in a list, not legible (docs/documents.md)
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class PageImages:
             data = disk.document(path, doc_id)
         if data is None:
             return None
-        width = _THUMBNAIL_WIDTH if thumbnail else None
+        width = _THUMBNAIL_WIDTH_PX if thumbnail else None
         made = self._readers().render(data, path, page, width=width, format="jpeg")
         if isinstance(made, Unreadable):
             return None
@@ -101,6 +101,7 @@ class PageImages:
 
 T = TypeVar("T")
 
+# About a printed page of prose. Another value renumbers the parts: page numbers cited before then mean other text.
 _PAGE_CHARS: Final = 3000
 
 
@@ -155,9 +156,17 @@ def _timestamp(state: FileState) -> str:
 
 
 _PROSE: Final = frozenset({"markdown", "rst", "text"})
-_MOST_PIECES: Final = 600
-_LOOKED_AT_TWICE: Final = 100
-_PAGES_AT_ONCE: Final = 16
+
+# Hits asked for at most while doubling, where many hits lie on few pages: bounds the time of a search.
+_MAX_TEXT_HITS: Final = 600
+
+# Candidates of the first stage, rescored exactly (docs/visual-pages.md). More miss fewer pages, and read more vectors.
+_RESCORED_PAGES: Final = 100
+
+# Pages embedded at once: bounds the memory for their images.
+_PAGES_PER_BATCH: Final = 16
+
+# A visual score is no probability: halved, a visual hit never outranks a text hit with a relevance above 0.5.
 _VISUAL_WEIGHT: Final = 0.5
 
 
@@ -276,7 +285,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
                 page = self._page(hit.path, max(1, number), filters)
                 if page is not None:
                     pages.setdefault(PageKey(page.doc_id, page.page), _hit(page, hit.relevance, SearchMode.TEXT))
-            if len(pages) >= num_results or len(result.hits) < top_k or top_k >= _MOST_PIECES:
+            if len(pages) >= num_results or len(result.hits) < top_k or top_k >= _MAX_TEXT_HITS:
                 return list(pages.values())[:num_results]
             top_k *= 2
 
@@ -287,7 +296,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         filters = self._filters()
         paths = self.doc_ids()
         keys, pooled = self.page_vectors.pooled(paths)
-        most = max(_LOOKED_AT_TWICE, num_results)
+        most = max(_RESCORED_PAGES, num_results)
         ranked = two_stage(
             self.page_embedder.embed_query(query),
             pooled,
@@ -319,8 +328,8 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
 
     def _looked_at(self, doc_id: str, pages: list[StoredPage]) -> Iterable[tuple[int, Any]]:
         needs_images = self.page_embedder.needs_images
-        for first in range(0, len(pages), _PAGES_AT_ONCE):
-            some = pages[first : first + _PAGES_AT_ONCE]
+        for first in range(0, len(pages), _PAGES_PER_BATCH):
+            some = pages[first : first + _PAGES_PER_BATCH]
             pictures = [self._picture(page.path, doc_id, page.page.number) if needs_images else b"" for page in some]
             views = [
                 PageView(picture, page.text, page.page.captions) for picture, page in zip(pictures, some, strict=True)

@@ -188,7 +188,7 @@ def _line_of(text: str, old: LineRange) -> int:
 
 
 LONGEST_NUMBER: Final = 9
-"""No file has lines with longer numbers."""
+"""Digits of a line number: no file has a billion lines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,17 +20,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROWS_AT_ONCE: Final = 16_384
-"""Vectors of pages that are compared at once: 64 question vectors then take 4 MB, whatever the number of pages."""
+"""Page vectors compared at once: with 64 question vectors the products take 4 MB, whatever the number of pages."""
 
-_LEAST_SQUARE: Final = 1e-20
-"""Squares of shorter rows are no longer exact in float32."""
+_MIN_SQUARED_NORM: Final = 1e-20
+"""Squares of shorter rows are no longer exact in float32; blocks with such rows are normalized first."""
 
 _MAGIC: Final = b"SMV1"
 _HEADER: Final = struct.Struct("<4sIH")
 MOST_VECTORS: Final = 65_536
-"""No page is looked at in more places; packed vectors that claim more were made to do harm."""
+"""No page has more vectors; packed bytes that claim more are an attack on memory."""
 MOST_DIMENSIONS: Final = 8_192
-_STEPS: Final = 127
+"""Bounds a packed vector; the models of the ColPali family have 128 dimensions."""
+_INT8_STEPS: Final = 127  # the largest int8: each row is scaled to -127..127
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -84,7 +85,7 @@ def _best(query_rows: NDArray[np.float32], pages: list[NDArray[np.float32]]) -> 
     rows = np.concatenate(pages)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
-        usual = bool(np.isfinite(squares).all() and (squares > _LEAST_SQUARE).all())
+        usual = bool(np.isfinite(squares).all() and (squares > _MIN_SQUARED_NORM).all())
     # Dividing the products by the lengths costs a tenth of making every row a unit first.
     alike = (rows @ query_rows.T) / np.sqrt(squares)[:, np.newaxis] if usual else unit_rows(rows) @ query_rows.T
     best = np.maximum.reduceat(alike, borders, axis=0)
@@ -142,7 +143,7 @@ def pack_vectors(vectors: NDArray[np.float32]) -> bytes:
         raise InvalidInput(
             "vectors", rows.shape, f"must be at most {MOST_VECTORS} of at most {MOST_DIMENSIONS} numbers"
         )
-    scales = np.abs(rows).max(axis=1, initial=0) / _STEPS
+    scales = np.abs(rows).max(axis=1, initial=0) / _INT8_STEPS
     steps = np.rint(rows / np.where(scales > 0, scales, 1)[:, np.newaxis]).astype(np.int8)
     return _HEADER.pack(_MAGIC, *rows.shape) + steps.tobytes()
 

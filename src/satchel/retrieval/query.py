@@ -10,11 +10,22 @@ from typing import Final
 
 from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
 
-_MOST_TERMS: Final = 80
-_MOST_NAMES: Final = 24
-_MOST_CHARS: Final = 20_000
+# Terms looked up in the index: bounds the time for long reports; the terms left out weigh least.
+_MAX_TERMS: Final = 80
+
+# Names, and paths, looked up: bounds the time for a pasted stack trace; the first in the text are used.
+_MAX_NAMES: Final = 24
+
+# Longer than any bug report; the regular expressions read no more of a pasted log.
+_MAX_QUESTION_CHARS: Final = 20_000
+
+# At most this much of the first line is a title; a longer line is a paragraph.
 _TITLE_CHARS: Final = 160
+
+# A term of the title counts as two of the body: the title names the subject, the body mentions much else.
 _TITLE_WEIGHT: Final = 2.0
+
+# Longer questions are reports, ranked by the weights learned for long reports (docs/decisions/0017).
 _LONG_QUESTION_WORDS: Final = 40
 
 _QUALIFIED: Final = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]*(?:(?:\.|::|->|#|\\)[A-Za-z_$][\w$]*)+")
@@ -55,7 +66,7 @@ class Question:
 
 def understand(text: str) -> Question:
     """Parse a question; only the beginning of a text longer than any report is read."""
-    text = text[:_MOST_CHARS]
+    text = text[:_MAX_QUESTION_CHARS]
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
     distinct = frozenset(words)
     is_symbol = bool(_SYMBOL.match(text.strip()))
@@ -63,7 +74,7 @@ def understand(text: str) -> Question:
         text=text,
         terms=_terms(text),
         names=_names(text, is_symbol),
-        paths=tuple(dict.fromkeys(match[0].removeprefix("./") for match in _PATH.finditer(text)))[:_MOST_NAMES],
+        paths=tuple(dict.fromkeys(match[0].removeprefix("./") for match in _PATH.finditer(text)))[:_MAX_NAMES],
         is_symbol=is_symbol,
         is_long=len(words) > _LONG_QUESTION_WORDS,
         wants_tests=bool(distinct & _TESTS),
@@ -83,7 +94,7 @@ def _terms(text: str) -> dict[str, float]:
             for term in terms_of(identifier):
                 counts[term] += weight  # type: ignore[assignment]
     telling = {term: count for term, count in counts.items() if term not in _STOP_TERMS and len(term) > 1}
-    most_common = Counter(telling or counts).most_common(_MOST_TERMS)
+    most_common = Counter(telling or counts).most_common(_MAX_TERMS)
     return {term: 1 + math.log(count) if count > 1 else 1.0 for term, count in most_common}
 
 
@@ -102,4 +113,4 @@ def _names(text: str, is_symbol: bool) -> tuple[str, ...]:
         has_inner_capital = any(c.isupper() for c in word[1:]) and any(c.islower() for c in word)
         if has_inner_capital or ("_" in word.strip("_") and len(word) > 3):
             names[word] = None
-    return tuple(names)[:_MOST_NAMES]
+    return tuple(names)[:_MAX_NAMES]

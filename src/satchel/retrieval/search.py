@@ -24,9 +24,16 @@ if TYPE_CHECKING:
     from satchel.ports.store import Store
 
 
-_FILES_LOOKED_AT: Final = 60
-_FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
+# Files ranked for a question: more may find further answers, and cost time for each question.
+_CANDIDATE_FILES: Final = 60
+
+# Files ranked for a long report, whose many terms match more files; scripts/ranker/fit.py learns on as many.
+_CANDIDATE_FILES_LONG: Final = 100
+
+# Rankings cached for repeated questions; each keeps all its ranked candidates in memory.
 _CACHED_QUESTIONS: Final = 256
+
+# Half-life of recency: a file of the last weeks differs from an old file, a file of today hardly from yesterday's.
 _MONTH_SECONDS: Final = 30 * 86_400
 
 
@@ -89,7 +96,7 @@ class Searcher:
             raise EmbedderMismatch(stored_embedder, self.embedder.name)
         question = understand(text)
         query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(text))
-        most_files = _FILES_LOOKED_AT_FOR_A_REPORT if question.is_long else _FILES_LOOKED_AT
+        most_files = _CANDIDATE_FILES_LONG if question.is_long else _CANDIDATE_FILES
         candidates = self.store.search(query, filters, top_k=most_files)
         files = [candidate.file for candidate in candidates]
         paths = self.store.paths(files, filters)
@@ -149,12 +156,23 @@ def _recency(changed: Mapping[int, int]) -> dict[int, float]:
     return {file: 0.5 ** ((newest - at) / _MONTH_SECONDS) for file, at in changed.items()}
 
 
+# The usual rule of thumb for English and code; only sizes excerpts, the budget itself is counted exactly.
 _CHARS_PER_TOKEN: Final = 4
-_HANDFUL: Final = 8
-_LEAST_EXCERPT_CHARS: Final = 320
+
+# An excerpt gets an eighth of the budget, so that a small context still shows several files (docs/decisions/0017).
+_EXCERPTS_PER_BUDGET: Final = 8
+
+# About eight lines of code; a shorter excerpt rarely shows what its lines belong to.
+_MIN_EXCERPT_CHARS: Final = 320
+
+# Three or four sentences: an answer is a sentence with its neighbours. Longer excerpts show fewer passages.
 _PASSAGE_EXCERPT_CHARS: Final = 400
-_PASSAGES_SHARE: Final = 0.85
-_BEST_SHARE: Final = 0.6
+
+# Share of the budget for whole passages; the rest is left for headings and for excerpts of further passages.
+_PASSAGES_BUDGET_SHARE: Final = 0.85
+
+# Share of the budget for the best passage where it is too long to be whole; the rest shows alternatives.
+_BEST_PASSAGE_BUDGET_SHARE: Final = 0.6
 
 
 class Excerpt(NamedTuple):
@@ -224,7 +242,7 @@ def as_shown(
     whole, terms_asked = _shown_whole(hits, options), understand(question).terms
     lines = cache(lambda path: lines_of(text_of(path)))
     room = options.max_tokens * _CHARS_PER_TOKEN
-    handful = max(_LEAST_EXCERPT_CHARS, room // _HANDFUL)
+    handful = max(_MIN_EXCERPT_CHARS, room // _EXCERPTS_PER_BUDGET)
     hits_shown = []
     for place, hit in enumerate(hits):
         if place in whole:
@@ -232,7 +250,7 @@ def as_shown(
             continue
         most_chars = handful
         if hit.is_passage:
-            most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_SHARE)
+            most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_PASSAGE_BUDGET_SHARE)
         part = excerpt(hit.content, terms_asked, most_chars)
         if hit.is_passage and place and _is_headings(part.text):
             continue  # a heading without what stands under it answers nothing
@@ -243,7 +261,7 @@ def as_shown(
 
 def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
     """The positions of hits shown whole: the best hit, separate blocks, and passages for most of the room."""
-    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_SHARE
+    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_BUDGET_SHARE
     # What of a passage was asked about may stand at its end, where a cut would take it away.
     whole = set() if hits and hits[0].is_passage else {0}
     for i, hit in enumerate(hits):

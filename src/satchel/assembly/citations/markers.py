@@ -27,8 +27,9 @@ _CODE: Final = re.compile(
     re.DOTALL,
 )
 
-# What stands right before a bracket, on its line, tells the index of a variable from a citation behind a word.
-_LOOKED_AT: Final = 200
+# Characters before a bracket, on its line, that tell an index of a variable from a citation behind a word: room for
+# long names; a bound keeps lines of many brackets linear.
+_INDEX_CONTEXT_CHARS: Final = 200
 _NAME: Final = re.compile(r"(?:(?<![\w'’.-])|(?<=\]-))[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$")
 _CALL: Final = re.compile(r"[A-Za-z0-9_]\((?!e?s\))[^()\n]*\)$")
 _VARIABLE: Final = re.compile(
@@ -48,8 +49,8 @@ _ZERO: Final = re.compile(r"\[[ \t]*0")
 
 _YEARS: Final = range(1500, 2100)
 
-# A range such as [1-900000] is a mistake, not a request for 900,000 look-ups.
-_MAX_RANGE: Final = 1000
+# A wider range such as [1-900000] is a mistake, not 900,000 citations; only its two ends are checked.
+_MAX_RANGE_NUMBERS: Final = 1000
 
 
 class Citation(NamedTuple):
@@ -100,7 +101,7 @@ def without(text: str, cited: list[Citation]) -> str:
 
 def _is_index(text: str, start: int, end: int) -> bool:
     """True if the word before the brackets or an operator beside them makes them an index: `x[1]`, `a_b[2]`."""
-    before = text[max(start - _LOOKED_AT, 0) : start].rpartition("\n")[2]
+    before = text[max(start - _INDEX_CONTEXT_CHARS, 0) : start].rpartition("\n")[2]
     if before.endswith(")"):
         return bool(_CALL.search(before) or _OPERATOR_AFTER.match(text, end))
     name = _NAME.search(before)
@@ -140,6 +141,6 @@ def _numbers(inside: str) -> tuple[int, ...]:
         if low > high:
             # A year and a month.
             continue
-        numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE else (low, high)
+        numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE_NUMBERS else (low, high)
     # `[0, 255]` is an interval; citations begin at 1.
     return () if len(numbers) > 1 and 0 in numbers else tuple(dict.fromkeys(numbers))

@@ -64,7 +64,7 @@ _QUOTED_LINES: Final = re.compile(r"(?:^[ ]{0,3}>[^\n]*(?:\n|\Z))+", re.MULTILIN
 _CALLOUT: Final = re.compile(r"\s*>\s*(?:\[!\w+\]|(?:\*\*|__)[^*_\n]{1,40}(?:\*\*|__)|[^\w\s\"“„«]\ufe0f?\s)")
 _ATTRIBUTION: Final = re.compile(r"^\s*>[\s>]*(?:[-–—―]+\s|$).*$", re.MULTILINE)
 _QUOTE_MARKER: Final = re.compile(r"^\s*>[\s>]*", re.MULTILINE)
-_MIN_QUOTE_CHARS: Final = 3
+_MIN_QUOTE_CHARS: Final = 3  # marks around fewer characters hold letters and signs ("a", "->") and quote nobody
 
 _ELLIPSIS: Final = r"\[\s*(?:(?:…|\.(?:\s?\.){2,})\s*)?\]|\(\s*(?:…|\.{3,})\s*\)|…|\.(?:\s?\.){2,}"
 _LEFT_OUT: Final = re.compile(_ELLIPSIS)
@@ -76,14 +76,14 @@ _REMARK: Final = re.compile(
 )
 _WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
 
-# Characters: a name for a pronoun, not a sentence for another.
-_MOST_REPLACED: Final = 50
+# Room for a name in place of a pronoun; more would let a bracket replace a whole sentence (docs/citations.md).
+_MAX_REPLACED_CHARS: Final = 50
 
-# In one quotation; with more of them it is the quoter who speaks.
-_MOST_REPLACEMENTS: Final = 8
+# Brackets in one quotation; with more of them the words are mostly the quoter's.
+_MAX_REPLACEMENTS: Final = 8
 
-# So many places of words around brackets are looked at in one text; what nobody could check is not held.
-_PATIENCE: Final = 100_000
+# Places of quoted phrases looked at in one text: bounds the time for hostile answers; beyond it nothing matches.
+_MAX_PHRASE_PLACES: Final = 100_000
 _LAST_WORD: Final = re.compile(r"\w\W*$")
 _END_MARKS: Final = ".,;:!?"
 # What `make_visible` wrote for a soft hyphen, a zero-width space and the like: nobody quotes those.
@@ -159,7 +159,7 @@ class Quoted:
         self._texts = {" ": folded(text)}
         self._has_thousands = bool(_THOUSANDS.search(self._texts[" "]))
         self._known: dict[str, Held] = {}
-        self._patience = _PATIENCE
+        self._places_left = _MAX_PHRASE_PLACES
 
     def holds(self, quote: str) -> Held:
         """The match of the quotation: an ellipsis matches any text, words in brackets match a few source words."""
@@ -190,8 +190,8 @@ class Quoted:
         plain = _BRACKETED.sub(lambda bracket: bracket[1] if bracket[1].strip(" .…") else bracket[0], quote)
         if _stands(_LEFT_OUT.split(plain), text, separator):
             return Held.YES
-        self._patience -= sum(text.count(phrase) for phrase in words)
-        return _match_with_gaps(text, words, gaps) if self._patience > 0 else Held.NO
+        self._places_left -= sum(text.count(phrase) for phrase in words)
+        return _match_with_gaps(text, words, gaps) if self._places_left > 0 else Held.NO
 
 
 def folded(text: str, thousands: str = " ") -> str:
@@ -259,7 +259,9 @@ def _match_with_gaps(text: str, words: list[str], gaps: list[_GapInQuote]) -> He
     first, *inner, last = (gap.kinds for gap in gaps)
     if any("ebe" in sides for sides in (f"e{first}".replace("ee", "e"), *inner, f"{last}e".replace("ee", "e"))):
         return Held.NO
-    if sum("b" in gap.kinds for gap in gaps) > _MOST_REPLACEMENTS or any(gap.longest > _MOST_REPLACED for gap in gaps):
+    if sum("b" in gap.kinds for gap in gaps) > _MAX_REPLACEMENTS or any(
+        gap.longest > _MAX_REPLACED_CHARS for gap in gaps
+    ):
         return Held.NO
     is_altered = "b" in last or any(len(kinds) > 1 for kinds in inner)
     ends = [(place + len(words[0]), Held.YES) for place in _places(words[0], text)]
@@ -293,7 +295,7 @@ def _after_brackets(text: str, ends: list[tuple[int, Held]], places: list[int]) 
     at = [end for end, _ in ends]
     unaltered = [0, *accumulate(match is Held.YES for _, match in ends)]
     for place in places:
-        start = max(place - _MOST_REPLACED, 0)
+        start = max(place - _MAX_REPLACED_CHARS, 0)
         low, high = bisect_left(at, start), bisect_right(at, place)
         word = _LAST_WORD.search(text[start:place])
         replaced = bisect_right(at, start + word.start()) if word else low

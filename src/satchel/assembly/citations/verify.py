@@ -28,10 +28,11 @@ _ADDRESS: Final = re.compile(r"!?\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)|<?https?://
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
-_LEAST_WORDS: Final = 3
+# Fewer words ("Yes.", "Not quite.") state nothing that could be cited (docs/citations.md).
+_MIN_STATEMENT_WORDS: Final = 3
 
-# Scripts without spaces: so many characters are about three words.
-_LEAST_UNSPACED: Final = 6
+# Characters of scripts without spaces: about three words.
+_MIN_UNSPACED_CHARS: Final = 6
 
 _ENDS: Final = ".!?…。！？"
 _CLOSERS: Final = "\"')]”’»」 \t"
@@ -130,23 +131,23 @@ def _states(sentence: str) -> bool:
     bare = prose.rstrip(_CLOSERS + "*_")
     if bare.endswith(("?", "？", ":", "：")) or _REFUSAL.search(prose) or _PLEASANTRY.match(prose):
         return False
-    return len(_WORD.findall(prose)) >= _LEAST_WORDS or len(_UNSPACED.findall(prose)) >= _LEAST_UNSPACED
+    return len(_WORD.findall(prose)) >= _MIN_STATEMENT_WORDS or len(_UNSPACED.findall(prose)) >= _MIN_UNSPACED_CHARS
 
 
 # Also where a paragraph, an item, a heading or a row ends; any other line break is one within a sentence.
 _SENTENCE_END: Final = re.compile(r"[.!?]\s|[。！？]|\n(?=[ \t\r]*(?:\n|[#|>]|[-*+•][ \t]|\d{1,3}[.)][ \t]))")
 _HEADING_END: Final = re.compile(r"^ {0,3}#[^\n]*(\n)", re.MULTILINE)
 _BETWEEN_QUOTE_AND_CITATION: Final = re.compile(r"[ \t.,;:!?。！？，、；：]{0,9}\n?[ \t]{0,9}")
-_MOST_IN_A_ROW: Final = 50
+_MAX_ADJACENT_CITATIONS: Final = 50  # `"…" [1][2][3]…`: bounds the time for hostile answers with endless runs
 _NEXT_LINE: Final = re.compile(r"(?:[ \t\r]*\n){0,2}([^\n]*)")
 _ATTRIBUTION: Final = re.compile(r"\s*(?:[-–—―(]|sources?\b)", re.IGNORECASE)
-_LONGEST_ATTRIBUTION: Final = 100
+_MAX_ATTRIBUTION_CHARS: Final = 100  # a longer line beside a quote is a sentence, not a name of a source
 _STATED_PLACE: Final = re.compile(r"(?:(?P<name>.*?)(?:,\s*|\s+|^))?p(?:age|\.)\s*(?P<page>\d{1,6})\s*", re.IGNORECASE)
 _NAMES_A_FILE: Final = re.compile(r"\.\w{1,5}$")
 _BLANKS: Final = re.compile(r"[ \t]*(?:\n[ \t]*)?")
 
-# Shorter ones are mostly terms and irony ("smart" retries), which quote nobody.
-_LEAST_UNCITED_QUOTE: Final = 25
+# Shorter quotes are mostly terms and irony ("smart" retries), which quote nobody.
+_MIN_UNCITED_QUOTE_CHARS: Final = 25
 
 
 @runtime_checkable
@@ -249,7 +250,7 @@ def _misquoted(quote: Quotation, cited: Iterable[int], sources: _NumberedSources
             problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, sources.holding(quote.text)
             yield CitationFinding(problem, quote.text, quote.start, known, found_in), match is Held.ALTERED
         return
-    is_long = not numbers and len(folded(quote.text)) >= _LEAST_UNCITED_QUOTE
+    is_long = not numbers and len(folded(quote.text)) >= _MIN_UNCITED_QUOTE_CHARS
     if is_long and not sources.holding(quote.text, Held.ALTERED):
         problem = CitationProblem.QUOTE_NOT_IN_ANY_SOURCE
         yield CitationFinding(problem, quote.text, quote.start, ()), True
@@ -286,7 +287,7 @@ class _NearbyCitations:
         if not _BETWEEN_QUOTE_AND_CITATION.fullmatch(self._prose, position, start) and self._ends_in(position, start):
             return ()
         numbers = list(self._cited[first].numbers)
-        for i in range(first + 1, min(first + _MOST_IN_A_ROW, len(self._cited))):
+        for i in range(first + 1, min(first + _MAX_ADJACENT_CITATIONS, len(self._cited))):
             if self._prose[self._cited[i - 1].end : self._starts[i]].strip(" ,"):
                 break
             numbers += self._cited[i].numbers
@@ -305,7 +306,7 @@ class _NearbyCitations:
         if not line or not (numbers := self._between(*line.span(1))):
             return ()
         words = line[1].strip()
-        is_attribution = len(words) <= _LONGEST_ATTRIBUTION and _ATTRIBUTION.match(words)
+        is_attribution = len(words) <= _MAX_ATTRIBUTION_CHARS and _ATTRIBUTION.match(words)
         return numbers if is_attribution or not re.search(r"\w", words) else ()
 
     def _above(self, position: int) -> tuple[int, ...]:
@@ -314,7 +315,7 @@ class _NearbyCitations:
         if last < 0:
             return ()
         end = self._cited[last].end
-        words = self._bare[end:position] if position - end <= _LONGEST_ATTRIBUTION else ""
+        words = self._bare[end:position] if position - end <= _MAX_ATTRIBUTION_CHARS else ""
         is_led_to = words.rstrip().rstrip("*_").endswith((":", "：")) and "\n" not in words.rstrip()
         return self._cited[last].numbers if is_led_to and not self._ends_in(end, end + len(words.rstrip())) else ()
 

@@ -38,7 +38,9 @@ _MEANINGFUL: Final = re.compile(r"(\\*)([<`]|!(?=\[))")
 
 _OPENING: Final = re.compile("[\\[［〔【〖⟦❲⁅]")
 _WORD: Final = "document"
-_HEADER_CHARS: Final = 60
+# Characters read after a bracket: `Document 12` and signs put between its letters. Fewer would miss spaced-out headers;
+# a bound keeps lines of many brackets linear.
+_HEADER_PREFIX_CHARS: Final = 60
 
 # Letters of other alphabets that look like those of the word; what else looks alike, NFKD makes the same.
 _LOOK_ALIKES: Final = {
@@ -394,7 +396,7 @@ def _guarded(line: str) -> str:
     """The line with a backslash before each bracket followed by `Document 2` or a look-alike."""
     made, at = [], 0
     for bracket in _OPENING.finditer(line):
-        if _is_header(line[bracket.end() : bracket.end() + _HEADER_CHARS]):
+        if _is_header(line[bracket.end() : bracket.end() + _HEADER_PREFIX_CHARS]):
             made.append(line[at : bracket.start()] + "\\")
             at = bracket.start()
     made.append(line[at:])
