@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import Kind, closeness, leading, learned_weights, probability
+from satchel.retrieval.ranking import WeightSet, closeness, leading, learned_weights, probability
 
 
 class TestCloseness:
@@ -43,12 +43,12 @@ class TestFigures:
 
 class TestProbability:
     def test_the_first_is_surer_the_further_it_is_before_the_second(self) -> None:
-        weights = learned_weights(Kind.DOCUMENTS)
+        weights = learned_weights(WeightSet.DOCUMENTS)
         close, far = (probability(9.0, 9.0, weights, leading([9.0, second])[1]) for second in (8.9, 4.0))
         assert far > 0.8 > 0.6 > close
 
     def test_only_the_first_has_the_lead(self) -> None:
-        weights = learned_weights(Kind.DOCUMENTS)
+        weights = learned_weights(WeightSet.DOCUMENTS)
         assert probability(5.0, 9.0, weights, 4.0) == probability(5.0, 9.0, weights)
 
     def test_what_is_alone_has_some_lead_and_no_scores_have_none(self) -> None:

@@ -49,7 +49,7 @@ _EXAMPLES: Final = frozenset("example examples demo demos sample samples".split(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuestion:
     """A parsed question."""
 
     text: str
@@ -64,13 +64,13 @@ class Question:
     wants_figures: bool
 
 
-def understand(text: str) -> Question:
+def understand(text: str) -> ParsedQuestion:
     """Parse a question; only the beginning of a text longer than any report is read."""
     text = text[:_MAX_QUESTION_CHARS]
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
     distinct = frozenset(words)
     is_symbol = bool(_SYMBOL.match(text.strip()))
-    return Question(
+    return ParsedQuestion(
         text=text,
         terms=_terms(text),
         names=_names(text, is_symbol),

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from satchel.models.files import kind_of
 from satchel.ports.file_index import Candidate
-from satchel.retrieval.query import Question
+from satchel.retrieval.query import ParsedQuestion
 from satchel.text.words import IDENTIFIER, terms_of
 
 _NEAR_WORDS: Final = 40
@@ -35,7 +35,9 @@ class Closeness(NamedTuple):
     """The share of the passage's words that are numbers, where the question asks for one."""
 
 
-def with_closeness(question: Question, passages: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
+def with_closeness(
+    question: ParsedQuestion, passages: Sequence[Candidate], texts: Mapping[int, str]
+) -> list[Candidate]:
     """The passages with closeness added to their signals; passages without text are left out."""
     passages = [passage for passage in passages if passage.piece in texts]
     close = closeness(question, [texts[passage.piece] for passage in passages])
@@ -49,7 +51,7 @@ Occurrence: TypeAlias = tuple[int, str]
 """The position of a word in a passage, and the term of the question that it is."""
 
 
-def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
+def closeness(question: ParsedQuestion, passages: Sequence[str]) -> list[Closeness]:
     """The closeness of each passage; the rarity of words is counted within the given passages."""
     split = [IDENTIFIER.findall(passage) for passage in passages]
     occurrences = _occurrences(frozenset(question.terms), split)
@@ -143,7 +145,7 @@ def feature_meanings() -> dict[str, str]:
 
 
 def file_features(
-    question: Question,
+    question: ParsedQuestion,
     path: str,
     of_file: Mapping[str, float],
     signals: Sequence[Mapping[str, float]],
@@ -272,7 +274,7 @@ class Ranked(NamedTuple):
         return {**added, "piece": round(self.worth, 4)}
 
 
-class Kind(StrEnum):
+class WeightSet(StrEnum):
     """The training data of the weights: questions about code, long reports about code, notes, document passages."""
 
     SHORT = "short"
@@ -282,14 +284,14 @@ class Kind(StrEnum):
 
 
 @cache
-def learned_weights(kind: Kind) -> Weights:
+def learned_weights(kind: WeightSet) -> Weights:
     """The packaged weights, learned by scripts/ranker for each kind of question and text."""
     learned = json.loads(resources.files("satchel.retrieval").joinpath("weights.json").read_bytes())[kind]
     return Weights(learned["features"], **learned["calibration"])
 
 
 def rank(
-    question: Question,
+    question: ParsedQuestion,
     candidates: Sequence[Candidate],
     paths: Mapping[int, str],
     *,
@@ -297,7 +299,7 @@ def rank(
     weights: Weights | None = None,
 ) -> list[Ranked]:
     """The candidates, best first: files by the learned weights, pieces within a file by their own signals."""
-    weights = weights or learned_weights(Kind.LONG if question.is_long else Kind.SHORT)
+    weights = weights or learned_weights(WeightSet.LONG if question.is_long else WeightSet.SHORT)
     by_file: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.file in paths:

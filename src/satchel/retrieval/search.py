@@ -15,7 +15,7 @@ from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece, StoreQuery
 from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of, widened
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank, with_closeness
+from satchel.retrieval.ranking import Ranked, WeightSet, beside, learned_weights, rank, with_closeness
 from satchel.text.words import terms
 
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ class Searcher:
         if passages:
             pieces = self.store.pieces([passage.piece for passage in passages], filters)
             passages = with_closeness(question, passages, {piece.id: piece.text for piece in pieces})
-            ranked += beside(rank(question, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
+            ranked += beside(rank(question, passages, paths, weights=learned_weights(WeightSet.DOCUMENTS)), ranked)
         titles = self.store.titles(files, filters)
         if titles:
-            ranked += rank(question, candidates, titles, weights=learned_weights(Kind.NOTES))
+            ranked += rank(question, candidates, titles, weights=learned_weights(WeightSet.NOTES))
         return sorted(ranked, key=lambda entry: -entry.relevance)
 
 

@@ -143,12 +143,12 @@ def block_quotations(text: str, prose: str) -> list[Quotation]:
     return blocks
 
 
-class Held(IntEnum):
-    """Match of a quotation in a text: none, altered (the quoter put in a word), or verbatim."""
+class QuotationMatch(IntEnum):
+    """Match of a quotation in a text: none, altered (the quoter put in a word), or full."""
 
-    NO = 0
+    NONE = 0
     ALTERED = 1
-    YES = 2
+    FULL = 2
 
 
 class Quoted:
@@ -158,40 +158,40 @@ class Quoted:
         self._raw = text
         self._texts = {" ": folded(text)}
         self._has_thousands = bool(_THOUSANDS.search(self._texts[" "]))
-        self._known: dict[str, Held] = {}
+        self._known: dict[str, QuotationMatch] = {}
         self._places_left = _MAX_PHRASE_PLACES
 
-    def holds(self, quote: str) -> Held:
+    def holds(self, quote: str) -> QuotationMatch:
         """The match of the quotation: an ellipsis matches any text, words in brackets match a few source words."""
         if quote not in self._known:
             self._known[quote] = self._looked_for(quote.translate(_WIDE_BRACKETS))
         return self._known[quote]
 
-    def _looked_for(self, quote: str) -> Held:
+    def _looked_for(self, quote: str) -> QuotationMatch:
         separators = _SEPARATORS if self._has_thousands or _THOUSANDS.search(folded(quote)) else _SEPARATORS[:1]
-        best = Held.NO
+        best = QuotationMatch.NONE
         for separator in separators:
             best = max(best, self._holds(quote, separator))
-            if best is Held.YES:
+            if best is QuotationMatch.FULL:
                 break
         return best
 
-    def _holds(self, quote: str, separator: str) -> Held:
+    def _holds(self, quote: str, separator: str) -> QuotationMatch:
         if separator not in self._texts:
             self._texts[separator] = folded(self._raw, separator)
         text = self._texts[separator]
         if _stands(_LEFT_OUT.split(quote), text, separator):
-            return Held.YES
+            return QuotationMatch.FULL
         quote = _REMARK.sub(" ", quote) if "[" in quote else ""
         words, gaps = _taken_apart(quote, separator)
         if not words:
-            return Held.NO
+            return QuotationMatch.NONE
         # `[T]he bank`: the brackets say what was changed, and it was no more than a letter's case.
         plain = _BRACKETED.sub(lambda bracket: bracket[1] if bracket[1].strip(" .…") else bracket[0], quote)
         if _stands(_LEFT_OUT.split(plain), text, separator):
-            return Held.YES
+            return QuotationMatch.FULL
         self._places_left -= sum(text.count(phrase) for phrase in words)
-        return _match_with_gaps(text, words, gaps) if self._places_left > 0 else Held.NO
+        return _match_with_gaps(text, words, gaps) if self._places_left > 0 else QuotationMatch.NONE
 
 
 def folded(text: str, thousands: str = " ") -> str:
@@ -250,7 +250,7 @@ def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuot
     return words, gaps
 
 
-def _match_with_gaps(text: str, words: list[str], gaps: list[_GapInQuote]) -> Held:
+def _match_with_gaps(text: str, words: list[str], gaps: list[_GapInQuote]) -> QuotationMatch:
     """The match of words with gaps in a text: brackets replace few characters, ellipses any number.
 
     Brackets have to touch words of the source. Next to an ellipsis or at the end nothing shows what the brackets
@@ -258,18 +258,18 @@ def _match_with_gaps(text: str, words: list[str], gaps: list[_GapInQuote]) -> He
     """
     first, *inner, last = (gap.kinds for gap in gaps)
     if any("ebe" in sides for sides in (f"e{first}".replace("ee", "e"), *inner, f"{last}e".replace("ee", "e"))):
-        return Held.NO
+        return QuotationMatch.NONE
     if sum("b" in gap.kinds for gap in gaps) > _MAX_REPLACEMENTS or any(
         gap.longest > _MAX_REPLACED_CHARS for gap in gaps
     ):
-        return Held.NO
+        return QuotationMatch.NONE
     is_altered = "b" in last or any(len(kinds) > 1 for kinds in inner)
-    ends = [(place + len(words[0]), Held.YES) for place in _places(words[0], text)]
+    ends = [(place + len(words[0]), QuotationMatch.FULL) for place in _places(words[0], text)]
     for phrase, kinds in zip(words[1:], inner, strict=True):
         follow = _after_brackets if kinds == "b" else _after_ellipsis
         ends = [(place + len(phrase), match) for place, match in follow(text, ends, list(_places(phrase, text)))]
-    best = max((match for _, match in ends), default=Held.NO)
-    return min(best, Held.ALTERED) if is_altered else best
+    best = max((match for _, match in ends), default=QuotationMatch.NONE)
+    return min(best, QuotationMatch.ALTERED) if is_altered else best
 
 
 def _places(phrase: str, text: str) -> Iterator[int]:
@@ -279,9 +279,11 @@ def _places(phrase: str, text: str) -> Iterator[int]:
         at = text.find(phrase, at + 1)
 
 
-def _after_ellipsis(_: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
+def _after_ellipsis(
+    _: str, ends: list[tuple[int, QuotationMatch]], places: list[int]
+) -> Iterator[tuple[int, QuotationMatch]]:
     """The places behind any of the ends."""
-    for match in (Held.YES, Held.ALTERED):
+    for match in (QuotationMatch.FULL, QuotationMatch.ALTERED):
         nearest = min((end for end, end_match in ends if end_match is match), default=None)
         if nearest is not None:
             at = bisect_left(places, nearest)
@@ -289,15 +291,17 @@ def _after_ellipsis(_: str, ends: list[tuple[int, Held]], places: list[int]) -> 
             places = places[:at]
 
 
-def _after_brackets(text: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
+def _after_brackets(
+    text: str, ends: list[tuple[int, QuotationMatch]], places: list[int]
+) -> Iterator[tuple[int, QuotationMatch]]:
     """The places shortly behind an end: unaltered with a source word in between, else altered."""
     ends = sorted(ends)
     at = [end for end, _ in ends]
-    unaltered = [0, *accumulate(match is Held.YES for _, match in ends)]
+    unaltered = [0, *accumulate(match is QuotationMatch.FULL for _, match in ends)]
     for place in places:
         start = max(place - _MAX_REPLACED_CHARS, 0)
         low, high = bisect_left(at, start), bisect_right(at, place)
         word = _LAST_WORD.search(text[start:place])
         replaced = bisect_right(at, start + word.start()) if word else low
         if low < high:
-            yield place, Held.YES if unaltered[replaced] > unaltered[low] else Held.ALTERED
+            yield place, QuotationMatch.FULL if unaltered[replaced] > unaltered[low] else QuotationMatch.ALTERED

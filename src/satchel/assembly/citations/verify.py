@@ -11,7 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from satchel.assembly.citations.markers import Citation, citations, without, without_code
-from satchel.assembly.citations.quotations import Held, Quotation, Quoted, block_quotations, folded, quotations
+from satchel.assembly.citations.quotations import (
+    Quotation,
+    QuotationMatch,
+    Quoted,
+    block_quotations,
+    folded,
+    quotations,
+)
 from satchel.errors import InvalidInput
 from satchel.models.context import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
 from satchel.text.boundaries import sentences
@@ -206,14 +213,14 @@ class _NumberedSources:
         self.highest = max(self.numbers, default=0)
         self._texts: dict[int, Quoted] = {}
 
-    def holds(self, number: int, quote: str) -> Held:
+    def holds(self, number: int, quote: str) -> QuotationMatch:
         """The match of the quotation in a source's text, name or path."""
         if number not in self._texts:
             texts = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
             self._texts[number] = Quoted("\n".join(texts))
         return self._texts[number].holds(quote)
 
-    def holding(self, quote: str, least: Held = Held.YES) -> tuple[int, ...]:
+    def holding(self, quote: str, least: QuotationMatch = QuotationMatch.FULL) -> tuple[int, ...]:
         """The numbers of all sources with at least the match `least` for the quotation."""
         return tuple(number for number in sorted(self.numbers) if self.holds(number, quote) >= least)
 
@@ -246,12 +253,12 @@ def _misquoted(quote: Quotation, cited: Iterable[int], sources: _NumberedSources
     known = tuple(number for number in numbers if number in sources.numbers)
     if known:
         match = max(sources.holds(number, quote.text) for number in known)
-        if match is not Held.YES:
+        if match is not QuotationMatch.FULL:
             problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, sources.holding(quote.text)
-            yield CitationFinding(problem, quote.text, quote.start, known, found_in), match is Held.ALTERED
+            yield CitationFinding(problem, quote.text, quote.start, known, found_in), match is QuotationMatch.ALTERED
         return
     is_long = not numbers and len(folded(quote.text)) >= _MIN_UNCITED_QUOTE_CHARS
-    if is_long and not sources.holding(quote.text, Held.ALTERED):
+    if is_long and not sources.holding(quote.text, QuotationMatch.ALTERED):
         problem = CitationProblem.QUOTE_NOT_IN_ANY_SOURCE
         yield CitationFinding(problem, quote.text, quote.start, ()), True
 
