@@ -61,7 +61,7 @@ def assemble(
         counter = counter_for(counter)
     counter = counter or counter_for_method(options.token_estimation, options.tokenizer)
     admitted = admit(candidates, options)
-    # The list of sources is worth less than what it lists.
+    # If the budget is too small for both, the pieces matter more than the list of sources.
     tries = (True, False) if options.include_sources else (False,)
     layouts = [ChunkLayout(options, counter, len(admitted.candidates), with_sources=with_it) for with_it in tries]
     recipe = Recipe(
@@ -93,7 +93,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
     """Return a trimmer that keeps whole lines from the beginning of a chunk."""
 
     def trim(candidate: Candidate, room: int, cost: Cost) -> Trimmed | None:
-        # An entity is cut to its length already; half a summary helps nobody.
+        # The layout has cut entities already (`shorten`); half a summary helps nobody.
         if candidate.kind is CandidateKind.ENTITY:
             return None
         allowance = room
@@ -107,7 +107,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
             over = cost(trimmed.candidate) - room
             if over <= 0:
                 return trimmed
-            # The text may have ended well before the allowance, at a line; taking off from that would change nothing.
+            # The text may end well before the allowance, at a line end: subtract from the tokens really used.
             allowance = min(allowance, counter.count(text)) - over
         return None
 

@@ -224,8 +224,8 @@ def _aware(moment: datetime) -> datetime:
 RELEVANCE_WEIGHT = 0.7
 
 
-# Each choice is compared with every hit that is left, so the time grows with the square. What a context could hold is
-# among the most relevant few hundred; the rest keep their order behind them.
+# Each choice is compared with every hit that is left, so the time grows with the square. The hits that
+# fit into a context are among the most relevant few hundred; the rest keep their order behind them.
 POOL = 200
 
 
@@ -251,7 +251,7 @@ def _chosen(items: Sequence[Candidate]) -> dict[int, float]:
         )
         best = -best
         left.remove(best)
-        # Scores stay in 0..1 and never rise, so that the order they give is the order of choice.
+        # Scores stay in 0..1 and never rise: sorting by score gives the order of choice.
         ceiling = min(ceiling, max(0.0, gain / RELEVANCE_WEIGHT))
         scores[items[best].place] = ceiling
         for i in left:
@@ -268,7 +268,7 @@ def _jaccard(words: set[str], others: set[str]) -> float:
 # lift, so hits that the retriever found for other reasons keep their place among themselves.
 KEYWORD_BOOST = 0.3
 
-# Freshness decides between hits of like relevance; it does not lift an irrelevant one over a relevant one.
+# Recency decides between hits of similar relevance; a larger share would lift irrelevant hits over relevant ones.
 RECENCY_SHARE = 0.3
 
 

@@ -63,8 +63,8 @@ _MAX_TRIALS = 64
 # Smaller gains are rounding errors of the float sum, on which local search could go round in circles.
 _MIN_IMPROVEMENT = 1e-9
 
-# A candidate that adds less than this share of its score (it mostly repeats the set) waits for the second pass. Higher:
-# more variety; lower: more repetition while new text is left out.
+# A candidate that adds less than this share of its score mostly repeats the set, and waits for the second pass.
+# Higher: more variety; lower: more repetition while new text is left out.
 _MIN_NEW_SHARE = 0.5
 
 

@@ -53,9 +53,9 @@ class Layout(ABC):
     """Arranges candidates into sections of pieces, and renders and counts them in one format."""
 
     costs_add_up = False
-    """Whether a text costs what its pieces cost alone: not where neighbours are joined and share headings."""
+    """True if the tokens of a text are the sum of its pieces' tokens: no joined neighbours, no shared headings."""
     typical_number = 88
-    """Citation numbers are given last; until then one of two digits stands for them all."""
+    """The number used to count costs before the real numbers are known: two digits, the usual width."""
 
     def __init__(self, options: ContextBuildOptions, counter: TokenCounter, *, metadata_hints: bool = True) -> None:
         self.options = options
@@ -227,7 +227,7 @@ def source_of(piece: Piece, section: str = "") -> ContextSource:
 def _in_order(pieces: Sequence[Piece], options: ContextBuildOptions) -> list[Piece]:
     """The pieces sorted by the best score in their group, or in the order of the hits."""
     groups = _groups(pieces) if options.group_by_file else [[piece] for piece in pieces]
-    # Chunks that are not grouped stay as they came; entities always go by score.
+    # Ungrouped chunks keep the order of the hits; entities are always sorted by score.
     is_given = not options.group_by_file and all(piece.lead.kind is CandidateKind.CHUNK for piece in pieces)
     if options.ordering is Ordering.GIVEN or (options.ordering is None and is_given):
         groups.sort(key=_first_position)

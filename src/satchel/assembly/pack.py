@@ -22,7 +22,7 @@ from satchel.models.options import OverflowPolicy
 # Fuller drafts that may be rendered and counted in vain: bounds the time; fewer leave more of the budget unused.
 _MAX_RENDER_TRIALS: Final = 12
 
-# No real text has more characters per token on average; a longer text cannot fit, and rendering it all is wasted.
+# No real text has more characters per token on average; rendering a longer text to see if it fits is wasted.
 _MAX_CHARS_PER_TOKEN: Final = 12
 
 # Each round trims off the tokens over the budget; after four rounds the candidate is left out.
@@ -44,10 +44,10 @@ class Trimmed(NamedTuple):
 
 
 Cost = Callable[[Candidate], int]
-"""The tokens of a candidate once it is written."""
+"""Returns the tokens of a candidate when rendered."""
 
 Trimmer = Callable[[Candidate, int, Cost], Trimmed | None]
-"""Cuts a candidate so that it costs at most so many tokens; None if too little would be left."""
+"""Cuts a candidate to at most the given tokens; None if too little text would be left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +57,19 @@ class PackingRules:
     max_tokens: int
     max_pieces: int
     total_tokens: int = 0
-    """The whole budget, where `max_tokens` leaves a part of it to the caller."""
+    """The whole budget, if `max_tokens` leaves a part of the budget to the caller; else 0."""
     overflow: OverflowPolicy = OverflowPolicy.SKIP
     by_value: bool = False
-    """Whether the set of most value is looked for (`skip` only), instead of taking the best in order."""
+    """True to pack the most valuable set (knapsack, `skip` only); False to take the best in order."""
     reservations: Mapping[str, int] = field(default_factory=dict)
-    """What each section is sure of; without any, all candidates share one section."""
+    """Tokens reserved for each section; if empty, all candidates share the budget."""
     trimmer: Trimmer = lambda _candidate, _room, _cost: None
     min_trimmed_tokens: int = 0
-    """With less room than this nothing is trimmed into it."""
+    """The smallest room into which a candidate is trimmed."""
     patience: float = 0.0
-    """The share of the room that shorter candidates may take before a better, longer one is trimmed into the rest."""
+    """The share of the room for shorter candidates before a better, longer candidate is trimmed into the rest."""
     pinned: frozenset[str] = frozenset()
-    """The ids of the candidates that come before all others of their section."""
+    """The ids of candidates packed before the rest of their section."""
 
 
 class Packed(NamedTuple):
@@ -114,7 +114,7 @@ class _Packer:
         self._spent: dict[int, int] = {}
         self._notes: dict[int, str] = {}
         self._refused: set[int] = set()
-        """What was tried in a rendered text and did not fit."""
+        """Places of the candidates that did not fit in a rendered draft."""
 
     def pack(self) -> Packed:
         """Return the best draft within the budget."""
@@ -134,7 +134,7 @@ class _Packer:
         for _ in range(_LEFTOVER_ROUNDS):
             self._spend(self._ranked, self._room - sum(self._spent.values()))
         self._draft = self._layout.draft(list(self._taken.values()))
-        # Should counts not have added up, the least relevant gives way.
+        # If the counts did not add up, remove the candidates with the lowest scores.
         while self._taken and self._draft.tokens > self._rules.max_tokens:
             del self._taken[min(self._taken, key=lambda place: (self._taken[place].score, -place))]
             self._draft = self._layout.draft(list(self._taken.values()))
@@ -176,7 +176,7 @@ class _Packer:
         self._spent[candidate.place] = cost
         self._notes[candidate.place] = note
 
-    # -- one section, whose pieces may join: what is rendered decides
+    # -- a single section, whose pieces may join: the tokens of the rendered draft decide
 
     def _pack_together(self) -> None:
         """Pack the best set by the cost of each candidate alone, then fill the room left."""
@@ -229,7 +229,7 @@ class _Packer:
         for candidate in self._ranked:
             if candidate.place in inside:
                 return
-            # Alone it pays for no other section's title and no separator: its own count decides.
+            # Alone, a candidate pays for no second section title and no separator: the count of its own draft decides.
             alone_in = self._layout.draft([candidate])
             if alone_in.tokens <= self._rules.max_tokens:
                 self._draft = alone_in
@@ -249,7 +249,7 @@ class _Packer:
                 break
             if self._add(*more):
                 trials -= 1
-                # In doubt one by one; what was tried alone and did not fit is not tried again.
+                # After a failure add single candidates; a candidate that did not fit alone is not tried again.
                 self._refused.update(candidate.place for candidate in more[:1] if len(more) == 1)
                 one_by_one = True
 
@@ -258,7 +258,7 @@ class _Packer:
         inside = self._inside()
         left = [candidate for candidate in self._ranked if candidate.place not in inside]
         if self._rules.overflow is not OverflowPolicy.SKIP:
-            # Nothing may be taken past the first that does not fit.
+            # `stop` and `truncate` take nothing past the first candidate that does not fit.
             return [] if left and left[0].place in self._refused else left
         return [candidate for candidate in left if candidate.place not in self._refused]
 
@@ -292,7 +292,7 @@ class _Packer:
             over = self._add(trimmed.candidate) if trimmed else 0
             if trimmed is None or not over:
                 return
-            # A section's title, a row of sources or a closing tag that the piece alone does not have.
+            # The excess is a section title, a row of sources or a closing tag, absent from the cost of the piece alone.
             room = self._layout.cost_of(trimmed.candidate) - over
 
     def _without_lines_shown(self, candidate: Candidate) -> Candidate:

@@ -63,7 +63,7 @@ class Recipe:
 
     kind: ContextKind
     layouts: Sequence[Layout]
-    """Tried in turn until one holds something: the last has the least around the pieces."""
+    """Tried in order until a draft has pieces: the last layout has the least overhead."""
     rules: PackingRules
     rank: Callable[[Sequence[Candidate]], Ranking] = by_relevance
 
@@ -77,7 +77,7 @@ class Built(NamedTuple):
     layout: Layout
     ranking: Ranking
     fields: dict[str, Any]
-    """What every `Context` has."""
+    """The fields common to every `Context`."""
 
 
 def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -> Built:
@@ -156,7 +156,7 @@ def _fate(
         shown_in = piece_of.get(merged.into.place)
         if shown_in is not None:
             return Fate.MERGED, merged.reason, merged.into.id, shown_in.number or None
-        # What it repeats is not there either, for the same reason.
+        # The merged-into candidate was left out too: same fate, same reason.
         return _fate(merged.into, admitted, packed, piece_of)
     if place in admitted.dropped:
         return Fate.DROPPED, admitted.dropped[place], None, None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 RESEARCH_SYSTEM_PROMPT: Final = (
     resources.files("satchel.research").joinpath("system_prompt.md").read_text("utf-8").removesuffix("\n")
 )
-"""Demands a citation for every statement; `verify` then checks what the model made of it."""
+"""Demands a citation for every statement; `verify` then checks the citations of the answer."""
 
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class ContextBuilder:
             places = [place_of[id(hit)] for hit in best]
             texts = _PageTexts(self.chroma_client)
             fetched = await asyncio.gather(*(self._source(hits[place], texts) for place in places))
-            # A document that was written anew in between has other pages now.
+            # A document rewritten between search and fetch has other pages now: search again.
             if not any(isinstance(page, _Gone) for page in fetched):
                 break
         return await _answered(self._context, query, hits, dict(zip(places, fetched, strict=True)), started)
@@ -179,7 +179,7 @@ class ContextBuilder:
         for i, source in enumerate(sources):
             _checked_source(f"sources[{i}]", source)
         as_count(InvalidOption, "max_tokens", max_tokens, 0)
-        # Tokens do not add up over a join: each beginning is counted as it would be written.
+        # Token counts do not add up over a join: each prefix is rendered and counted whole.
         for taken in range(len(sources)):
             if self.estimate_tokens(self.format_truncated_context(sources[: taken + 1])) > max_tokens:
                 return sources[:taken]
@@ -210,7 +210,7 @@ class ContextBuilder:
         except SatchelError as error:
             return f"document {doc_id} page {page} could not be read: {error}"
         if metadata is not None and text is None:
-            # It may be a picture and nothing else.
+            # A page without text may be a picture; a page without metadata is gone.
             metadata = metadata if await _answered(self.chroma_client.get_page_metadata, doc_id, page) else None
         if metadata is None:
             return _Gone(f"document {doc_id} page {page} was found, but is no longer in the library")
@@ -258,7 +258,7 @@ class _PageTexts:
             return None
         text = extract_page_content(whole, page)
         if text is None and page == 1 and extract_page_content(whole, 2) is None:
-            return whole  # one page, which nobody marked as such
+            return whole  # a document of a single page, without page markers
         return text or ""
 
 

@@ -241,7 +241,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         hits = self._search(query, num_results, mode, notes)
         stale = self._stale(hits)
         if stale:
-            # What has changed is read before it is shown.
+            # Changed files are indexed again before their pages are shown.
             with suppress(IndexProblem):
                 self.engine.index()
             hits = self._search(query, num_results, mode, notes)
@@ -257,7 +257,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
             try:
                 hits += self._by_look(query, num_results)
             except IndexProblem as problem:
-                # What is derived may be missing where nothing can be written.
+                # Page vectors may be missing where the index folder is read-only.
                 notes.append(f"pages were not looked at: {problem}")
         hits.sort(key=lambda hit: -hit["score"])
         return hits
@@ -304,7 +304,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
             first=most,
             top_k=most,
         )
-        # Any page is a little like any question: what counts is how much more this one is.
+        # Every page is somewhat similar to every question: only similarity above the median counts.
         usual = ranked[(len(ranked) - 1) // 2][1] if len(ranked) > 2 else 0.0
         hits = []
         for row, score in ranked[:num_results]:
@@ -363,7 +363,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         filters = self._filters()
         pages = self.engine.store.pages_of(path, filters, number=page)
         if pages:
-            # A line of the page that looks like a border was marked as none.
+            # Lines of the page that look like a page border were escaped; extraction unescapes them.
             return extract_page_content(f"<!-- page {page} -->\n{pages[0].text}", page)
         parts = _parts(self.engine.store, path, filters)[page - 1 : page]
         return parts[0].text if parts else None
@@ -452,7 +452,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         except (ValueError, TypeError):
             return None
         paths = self.engine.store.paths_of(content_hash, self._filters())
-        # Of several files with one content, one holds the text.
+        # Of several files with the same content, only one stores the text.
         return next((path for path in paths if self.engine.store.text_of(path, self._filters())), None)
 
     def _filters(self) -> Filters:

@@ -133,7 +133,7 @@ class Folder(NamedTuple):
     max_file_bytes: int
     documents: DocumentPolicy
     is_here: bool = True
-    """Whether it is on this machine; otherwise what is kept of it is all there is."""
+    """True if the folder is on this machine; otherwise only the stored copy can be read."""
 
     @contextmanager
     def opened(self) -> Iterator[Disk]:
@@ -256,7 +256,7 @@ class Expander:
         holder = note.removeprefix(SAME_AS)
         if not note.startswith(SAME_AS):
             return None
-        # The name of what may not be read is not for telling.
+        # The path of an unreadable file must not leak.
         if self.store.text_of(holder, filters) is None:
             raise UnknownBlock(piece_id)
         return holder + piece_id[len(path) :]
@@ -299,9 +299,9 @@ def widened(lines: Sequence[str], first: int, last: int, more: int) -> tuple[int
     """The lines with up to `more` lines on either side, within the page and without blank lines at the ends."""
     if not more:
         return first, last, "\n".join(lines[first - 1 : last])
-    from satchel.models.document import is_border  # most questions never need it
+    from satchel.models.document import is_border  # imported late: most questions do not expand
 
-    # No further than the page goes: what is beyond is another place.
+    # Stop at page borders: lines beyond belong to another page.
     least, most = max(1, first - more), min(len(lines), last + more)
     while first > least and not is_border(lines[first - 2]):
         first -= 1

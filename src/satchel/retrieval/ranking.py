@@ -28,11 +28,11 @@ class Closeness(NamedTuple):
     """Closeness of a passage to the question: shares of matched words (rare words weigh more) and of numbers."""
 
     near: float
-    """What the best two sentences hold of its words."""
+    """The share of the question's words in the best two sentences."""
     pairs: float
-    """How many of its neighbouring words are neighbours here, too."""
+    """The share of the question's neighbouring word pairs that are neighbours in the passage."""
     figures: float
-    """The share of the passage's words that are numbers, where the question asks for one."""
+    """The share of numbers among the passage's words, if the question asks for a number."""
 
 
 def with_closeness(
@@ -48,7 +48,7 @@ def with_closeness(
 
 
 Occurrence: TypeAlias = tuple[int, str]
-"""The position of a word in a passage, and the term of the question that it is."""
+"""The position of a word in a passage, and the matching term of the question."""
 
 
 def closeness(question: ParsedQuestion, passages: Sequence[str]) -> list[Closeness]:
@@ -71,7 +71,7 @@ def closeness(question: ParsedQuestion, passages: Sequence[str]) -> list[Closene
 
 def _occurrences(terms: frozenset[str], split: Sequence[Sequence[str]]) -> list[list[Occurrence]]:
     """The occurrences of the terms in each passage, in order."""
-    # Most words say nothing that was asked: each is looked at once, however often it stands there.
+    # Most words match no term: each distinct word is looked up once.
     telling = {
         word: [term for term in terms_of(word) if term in terms]
         for word in set().union(*split)
@@ -192,7 +192,7 @@ def add_relative(files: Sequence[dict[str, float]]) -> None:
         for rank, features in enumerate(sorted(files, key=lambda features, by=name: -features[by])):  # type: ignore[misc]
             features[first] = 1 / (1 + rank)
     for lead, name in _LEADS.items():
-        # Whether the first is right shows less in what it has than in how little the second has.
+        # A low second value predicts a right first file better than the first value itself.
         ordered = sorted(files, key=lambda features, by=name: -features[by])  # type: ignore[misc]
         for place, features in enumerate(ordered):
             second = ordered[1][name] if len(ordered) > 1 else 0.0
@@ -251,7 +251,7 @@ class Weights(NamedTuple):
     slope: float
     gap: float
     lead: float = 0.0
-    """What it says for the best that it is far before the second."""
+    """The weight of the best score's lead over the second best."""
 
 
 class Ranked(NamedTuple):
@@ -303,7 +303,7 @@ def rank(
     by_file: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.file in paths:
-            # What a long document is about says little of a passage in it: each stands for itself.
+            # The subject of a document says little about a passage: each passage is ranked alone (decision 0030).
             by_file[candidate.file, candidate.piece if candidate.is_passage else -1].append(candidate)
     features = {
         place: file_features(

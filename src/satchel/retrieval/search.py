@@ -55,7 +55,7 @@ class Searcher:
         notes: list[str] = []
         hits: dict[str, SearchHit] = {}
         with self.folder.opened() as disk:
-            # Some may turn out to be gone, or to have become one and the same: then the next are looked at.
+            # Some pieces may be gone from disk or have become the same lines: then the next pieces are checked.
             for first in range(0, len(ranked), top_k):
                 by_id = {entry.piece: entry for entry in ranked[first : first + top_k]}
                 for piece in self.store.pieces(list(by_id), filters):
@@ -118,7 +118,7 @@ def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> 
     is_changed = False
     place: LineRange | None
     if not piece.path:
-        # A block that is kept here and nowhere else.
+        # A block that exists only in the store.
         place, hit_id = LineRange(piece.first_line, piece.last_line, piece.text or piece.title), piece.block
     else:
         now = disk.look(piece.path, piece.state)
@@ -171,7 +171,7 @@ _PASSAGE_EXCERPT_CHARS: Final = 400
 # Share of the budget for whole passages; the rest is left for headings and for excerpts of further passages.
 _PASSAGES_BUDGET_SHARE: Final = 0.85
 
-# Share of the budget for the best passage where it is too long to be whole; the rest shows alternatives.
+# Share of the budget for the best passage if too long to be whole; the rest shows alternatives.
 _BEST_PASSAGE_BUDGET_SHARE: Final = 0.6
 
 
@@ -199,7 +199,7 @@ def excerpt(text: str, terms_asked: Mapping[str, float], most_chars: int) -> Exc
             size -= len(lines[first]) + 1
             value -= worth[first]
             first += 1
-        # A run that begins at the top shows what the piece is; it wins over an equal one further down.
+        # The first of equal runs wins: a run at the top shows what the piece is.
         if value > best_value + 1e-9:
             best, best_value = (first, last + 1), value
     first, after = _whole(best, lines, most_chars)
@@ -215,7 +215,7 @@ def _whole(run: tuple[int, int], lines: list[str], most_chars: int) -> tuple[int
     first, after = run
     size = sum(len(line) + 1 for line in lines[first:after])
     indent = min((_indent(line) for line in lines[first:after] if line.strip()), default=0)
-    # Room that is left goes to the lines above, up to the head of what the run is in.
+    # Spare room goes to the lines above, up to the head of the enclosing block.
     while first > 0 and size + len(lines[first - 1]) + 1 <= most_chars:
         first -= 1
         size += len(lines[first]) + 1
@@ -253,7 +253,7 @@ def as_shown(
             most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_PASSAGE_BUDGET_SHARE)
         part = excerpt(hit.content, terms_asked, most_chars)
         if hit.is_passage and place and _is_headings(part.text):
-            continue  # a heading without what stands under it answers nothing
+            continue  # a heading without its text answers nothing
         first = hit.start_line + part.before
         hits_shown.append(hit if part.text == hit.content else _cut(hit, first, first + part.lines - 1, part.text))
     return hits_shown
@@ -262,11 +262,11 @@ def as_shown(
 def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
     """The positions of hits shown whole: the best hit, separate blocks, and passages for most of the room."""
     room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_BUDGET_SHARE
-    # What of a passage was asked about may stand at its end, where a cut would take it away.
+    # The answer may be at the end of a passage, where the budget would cut.
     whole = set() if hits and hits[0].is_passage else {0}
     for i, hit in enumerate(hits):
         if not hit.path:
-            whole.add(i)  # a block of its own is short, and is known by its id alone
+            whole.add(i)  # a stored block is short, and its id has no lines to cut
         elif hit.is_passage:
             room -= len(hit.content)
             if room >= 0:

@@ -14,7 +14,7 @@ _NUMBERED: Final = re.compile(_NUMBERS)
 _PLAIN: Final = re.compile(rf"(?:{_RUN})++")
 _WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
 _LISTED: Final = r"(\d{1,6}(?:\s*(?:[-–,;&]|\band\b)\s*\d{1,6})*)"
-# In the first form a name without brackets is preferred, so that it does not run on into the next citation.
+# The first form prefers a name without brackets, which cannot run on into the next citation.
 _WIDE: Final = re.compile(
     rf"\[\s*(?:Doc(?:ument)?|Source)s?\.?:?\s*#?{_LISTED}\s*"
     r"(?:\]|[:,]\s*([^\[\]\n]{0,300})\]|[:,]\s*([^\n]{0,300}?,\s*p(?:age|\.)\s*\d{1,6})\s*\])"
@@ -64,7 +64,7 @@ class Citation(NamedTuple):
 
 def without_code(text: str) -> str:
     """The text with code replaced by blanks, all positions unchanged."""
-    # Line ends stay, so that what is before and after code does not become one paragraph.
+    # Line ends stay: the text before and after code must not become a single paragraph.
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
@@ -106,7 +106,7 @@ def _is_index(text: str, start: int, end: int) -> bool:
         return bool(_CALL.search(before) or _OPERATOR_AFTER.match(text, end))
     name = _NAME.search(before)
     if not name:
-        # Nothing has an index but what has a name: not a number, nor a word in another script. `[text][1]` is a link.
+        # Only names have an index, not numbers or words in another script. `[text][1]` is a link.
         return before.endswith("]")
     word = name[0]
     if word.endswith("_") or text.startswith("_", end):
@@ -135,7 +135,7 @@ def _numbers(inside: str) -> tuple[int, ...]:
     for part in re.split(r"\s*[,;，、]\s*", inside):
         first, *rest = re.split(r"\s*[-–]\s*", part)
         if len(rest) > 1:
-            # `[2024-01-15]` is a date, `[1-3-5]` nobody knows what; neither is a citation.
+            # `[2024-01-15]` is a date, `[1-3-5]` is meaningless; neither is a citation.
             continue
         low, high = int(first), int(rest[0] if rest else first)
         if low > high:

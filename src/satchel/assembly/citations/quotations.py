@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 
 from satchel.text.visible import make_visible
 
-# The next line of the same paragraph, which is no item, heading or row.
+# A line break within a paragraph: the next line is no list item, heading or table row.
 _LINE_BREAK: Final = r"\n(?![ \t\r]*(?:\n|[#|]|[-*+•][ \t]|\d{1,3}[.)][ \t]))"
 
 
-# So long at most; without that bound many opening marks would each look for their end.
+# Bounded length: without a bound each of many opening marks would search the whole text for its end (quadratic time).
 _LINE: Final = r"[^MARKS\n]{0,2000}+"
 _TWO_LINES: Final = rf"(?=\S)[^MARKS\n]{{1,1000}}+{_LINE_BREAK}[^MARKS\n]{{1,998}}+"
 
@@ -32,7 +32,7 @@ def _between(opening: str, closing: str, marks: str) -> str:
     return f"{opening}(?:{_LINE}|{_TWO_LINES}){closing}".replace("MARKS", marks)
 
 
-# What looks like a closing mark opens nothing, and a straight one behind a digit is an inch.
+# A mark behind a word closes and does not open; a straight mark behind a digit means inches.
 _OPENS: Final = r"(?<![^\s(\[{*_—–-])"
 _QUOTE: Final = re.compile(
     "|".join(
@@ -50,7 +50,7 @@ _QUOTE: Final = re.compile(
         )
     )
 )
-# An apostrophe stands inside a word, or at the beginning of the few that lost theirs.
+# An apostrophe is inside a word, or at the beginning of a few shortened words ('tis, '90s).
 _IN_SINGLE_MARKS: Final = re.compile(
     rf"{_OPENS}'(?=\S)(?!(?:\d\ds?|tis|twas|em|till?|cause|n|bout|round)\b)"
     r"(?:[^'\"“”\n]|(?<=\w)'(?=\w)){1,2000}+(?<=\S)'(?![\w'])"
@@ -60,7 +60,7 @@ _IN_SINGLE_MARKS: Final = re.compile(
 )
 _SEVERAL_WORDS: Final = re.compile(r"\w\W*\s\W*\w")
 _QUOTED_LINES: Final = re.compile(r"(?:^[ ]{0,3}>[^\n]*(?:\n|\Z))+", re.MULTILINE)
-# `> [!NOTE]` and `> **Note:** …` set something apart and quote nobody; `> — report.pdf` says who is quoted.
+# `> [!NOTE]` and `> **Note:** …` are callouts, not quotations; `> — report.pdf` is an attribution.
 _CALLOUT: Final = re.compile(r"\s*>\s*(?:\[!\w+\]|(?:\*\*|__)[^*_\n]{1,40}(?:\*\*|__)|[^\w\s\"“„«]\ufe0f?\s)")
 _ATTRIBUTION: Final = re.compile(r"^\s*>[\s>]*(?:[-–—―]+\s|$).*$", re.MULTILINE)
 _QUOTE_MARKER: Final = re.compile(r"^\s*>[\s>]*", re.MULTILINE)
@@ -70,7 +70,7 @@ _ELLIPSIS: Final = r"\[\s*(?:(?:…|\.(?:\s?\.){2,})\s*)?\]|\(\s*(?:…|\.{3,})\
 _LEFT_OUT: Final = re.compile(_ELLIPSIS)
 _GAP: Final = re.compile(rf"(?P<left_out>{_ELLIPSIS})|\[(?P<own>[^\[\]]*)\]")
 _BRACKETED: Final = re.compile(r"\[([^\[\]]*)\]")
-# A citation, or a remark on the quotation, in which nothing of it is said.
+# A citation or a remark inside a quotation: not part of the quoted words.
 _REMARK: Final = re.compile(
     r"\[\s*(?:\^?\d[\d\s,;–-]*|sic!?|emphasis (?:added|mine|in (?:the )?original))\]", re.IGNORECASE
 )
@@ -82,11 +82,11 @@ _MAX_REPLACED_CHARS: Final = 50
 # Brackets in one quotation; with more of them the words are mostly the quoter's.
 _MAX_REPLACEMENTS: Final = 8
 
-# Places of quoted phrases looked at in one text: bounds the time for hostile answers; beyond it nothing matches.
+# Places of quoted phrases looked at in one text: bounds the time for hostile answers; beyond the bound nothing matches.
 _MAX_PHRASE_PLACES: Final = 100_000
 _LAST_WORD: Final = re.compile(r"\w\W*$")
 _END_MARKS: Final = ".,;:!?"
-# What `make_visible` wrote for a soft hyphen, a zero-width space and the like: nobody quotes those.
+# The output of `make_visible` for soft hyphens, zero-width spaces and the like, which nobody quotes.
 _HIDDEN: Final = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
 _LINE_MARKER: Final = re.compile(r"^[ \t]*(?:[#>*+-]+|//+)[ \t]+", re.MULTILINE)
 _DECORATION: Final = re.compile("[*_`\"'‘’‚‛“”„‟«»‹›「」]|\\\\(?=[^\\w\\s])")
@@ -94,12 +94,12 @@ _GAPS: Final = re.compile(r"<br\s*/?>|\|", re.IGNORECASE)
 _MINUS: Final = re.compile("[\u2010\u2011\u2212\ufe63\uff0d]")
 _RANGE: Final = re.compile("(?<=\\d)\\s?[-\u2012-\u2015]\\s?(?=\\d)")
 _DASH: Final = re.compile("\\s*[\u2012-\u2015]\\s*|\\s+-{1,3}\\s+|\\s*-{2,3}\\s*")
-# `coop-⏎eration`, and `well-known`, of which nobody can say whether a line once ended in it.
+# `coop-⏎eration`; also `well-known`, because the hyphen may stem from a line end.
 _HYPHEN: Final = re.compile(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])")
 _UNIT: Final = re.compile(r"(?<=\d)\s+(?=[^\W\d_]|[%‰°€$£¥])|(?<=[€$£¥])\s+(?=\d)")
 _THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)")
 
-# A blank between digits may be one, or may part the thousands: `4 210` is quoted as `4,210` and as `4210`.
+# A blank between digits may be a space or a separator of thousands: `4 210` is quoted as `4,210` and as `4210`.
 _SEPARATORS: Final = (" ", ",", "")
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
@@ -186,7 +186,7 @@ class Quoted:
         words, gaps = _taken_apart(quote, separator)
         if not words:
             return QuotationMatch.NONE
-        # `[T]he bank`: the brackets say what was changed, and it was no more than a letter's case.
+        # `[T]he bank`: only the case of a letter was changed.
         plain = _BRACKETED.sub(lambda bracket: bracket[1] if bracket[1].strip(" .…") else bracket[0], quote)
         if _stands(_LEFT_OUT.split(plain), text, separator):
             return QuotationMatch.FULL

@@ -96,7 +96,7 @@ def _paragraphs(prose: str) -> Iterator[tuple[int, int]]:
         item = _LIST_ITEM.match(line)
         apart = any(kind.match(line) for kind in (_BLANK, _HEADING, _RULE, _QUOTED))
         if end > start and (apart or item or is_row != in_table):
-            # What is underlined is a heading, too.
+            # An underlined line is a heading too (setext).
             if not (_UNDERLINE.match(line) and "\n" not in prose[start:end]):
                 yield start, end
             start = end = at
@@ -141,7 +141,7 @@ def _states(sentence: str) -> bool:
     return len(_WORD.findall(prose)) >= _MIN_STATEMENT_WORDS or len(_UNSPACED.findall(prose)) >= _MIN_UNSPACED_CHARS
 
 
-# Also where a paragraph, an item, a heading or a row ends; any other line break is one within a sentence.
+# A sentence also ends with its paragraph, list item, heading or table row, but not at a plain line break.
 _SENTENCE_END: Final = re.compile(r"[.!?]\s|[。！？]|\n(?=[ \t\r]*(?:\n|[#|>]|[-*+•][ \t]|\d{1,3}[.)][ \t]))")
 _HEADING_END: Final = re.compile(r"^ {0,3}#[^\n]*(\n)", re.MULTILINE)
 _BETWEEN_QUOTE_AND_CITATION: Final = re.compile(r"[ \t.,;:!?。！？，、；：]{0,9}\n?[ \t]{0,9}")
@@ -167,7 +167,7 @@ class HasCitableSources(Protocol):
 
 
 Citable: TypeAlias = HasCitableSources | Iterable[CitableSource]
-"""Whatever an answer can be checked against."""
+"""A context, or its sources, against which `verify` checks an answer."""
 
 
 def verify(answer: str, context: Citable) -> CitationReport:
@@ -225,7 +225,7 @@ class _NumberedSources:
         return tuple(number for number in sorted(self.numbers) if self.holds(number, quote) >= least)
 
 
-# A finding, and whether it is advice: a reader has to say if it is wrong.
+# A finding, and True if the finding is only advice: a reader has to decide.
 _Finding: TypeAlias = tuple[CitationFinding, bool]
 
 
@@ -339,7 +339,7 @@ def _is_there(citation: Citation, by_number: Mapping[int, list[CitableSource]]) 
     name = ((stated["name"] or "") if stated else citation.place).strip(" ,")
     sources = [source for number in citation.numbers for source in by_number[number]]
     right_page = page is None or any(source.page in (None, page) for source in sources)
-    # What names no file is a remark: `[Document 2: the second report]`.
+    # A place without a file name is a remark: `[Document 2: the second report]`.
     return right_page and (not _NAMES_A_FILE.search(name) or any(_is_named(source, name) for source in sources))
 
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 Fields: TypeAlias = dict[str, str | int | None]
 
 SYSTEM_SECTION: Final = "system"
-"""The section of the caller's instructions, which are rendered as they are."""
+"""The section of the caller's instructions, rendered without escaping."""
 
 NOTHING_FOUND: Final = "_No relevant content found._"
-"""What a section of a workspace says that has no blocks."""
+"""The text of an empty workspace section."""
 
 
-# A tag or a code span, and the backslashes before it, which would take its own away.
+# The start of a tag, code span or image, with the backslashes before, which would neutralize an added backslash.
 _MEANINGFUL: Final = re.compile(r"(\\*)([<`]|!(?=\[))")
 
 _OPENING: Final = re.compile("[\\[［〔【〖⟦❲⁅]")
@@ -42,7 +42,7 @@ _WORD: Final = "document"
 # a bound keeps lines of many brackets linear.
 _HEADER_PREFIX_CHARS: Final = 60
 
-# Letters of other alphabets that look like those of the word; what else looks alike, NFKD makes the same.
+# Letters of other alphabets that look like the letters of `document` (homoglyphs); NFKD unifies the rest.
 _LOOK_ALIKES: Final = {
     "d": "ԁԀ",
     "o": "оοОΟօ",
@@ -107,17 +107,17 @@ class Format(ABC):
     """
 
     block_separator: ClassVar[str] = "\n\n"
-    """What comes between two blocks of a section."""
+    """The separator between two blocks of a section."""
     nothing_found: ClassVar[str] = NOTHING_FOUND
-    """What a section of a workspace says that has no blocks."""
+    """The text of an empty workspace section."""
     section_end: ClassVar[str] = "\n\n"
-    """What comes behind a section of a workspace."""
+    """The text after a workspace section."""
     sources_title: ClassVar[str] = "Sources:"
-    """What stands above the list of sources."""
+    """The title of the list of sources."""
     has_one_body: ClassVar[bool] = False
-    """Whether an entity is rendered by its summary or its content, not by both."""
+    """True if an entity is rendered with its summary or its content, not both."""
     cuts_entities: ClassVar[bool] = True
-    """Whether entities are cut to the length that the options give them."""
+    """True if entities are cut to `entity_content_chars` of the options."""
 
     def __init__(self, options: ContextBuildOptions, *, metadata_hints: bool = True) -> None:
         self.options = options

@@ -26,7 +26,7 @@ class JsonFormat(Format):
 
     block_separator = ",\n"
 
-    def separator_for(self, separator: str) -> str:  # noqa: ARG002 - JSON has one of its own
+    def separator_for(self, separator: str) -> str:  # noqa: ARG002 - JSON prescribes the comma
         """The comma between two objects, whatever the options say."""
         return ",\n"
 
@@ -40,7 +40,7 @@ class JsonFormat(Format):
             return _rendered(self._block(piece), None)
         fields = self._entity(piece) if piece.lead.kind is CandidateKind.ENTITY else self._chunk(piece)
         number = piece.number if self.options.include_citations else None
-        # Line ends inside strings are escaped, so every line end here is one of the layout's.
+        # Line ends inside strings are escaped: every line end here belongs to the layout.
         margin = " " * (8 if self.options.group_by_type else 4)
         return margin + _rendered(_present({"id": number} | fields)).replace("\n", f"\n{margin}")
 

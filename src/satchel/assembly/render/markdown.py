@@ -38,7 +38,7 @@ CONTEXT_TEMPLATE: Final = """\
 
 User Query: {query}
 """
-"""S4's layout of a workspace: what stands between braces is where a part goes."""
+"""The workspace template of S4, with placeholders in braces."""
 
 _BACKTICKS: Final = re.compile("`{3,}")
 _TILDES: Final = re.compile("~{3,}")
@@ -48,13 +48,13 @@ _BLOCK_START: Final = re.compile(r"^[ \t]*(?:([-+*#>=~`<|:\[_])|(\d{1,9})([.)]))
 _INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
 _FENCE_LINE: Final = re.compile(r"(`{3,}|~{3,})(.*)")
 _ANY_FENCE: Final = re.compile(r"`{3,}|~{3,}")
-# Raw HTML that does not end at a blank line, wherever in a list or a quote it stands.
+# Raw HTML blocks that do not end at a blank line, also inside lists and quotes.
 _ENDLESS_HTML: Final = re.compile(
     r"^([\s>*+\-\d.)]*)<(?=!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE | re.MULTILINE
 )
 
-# A line that would be more than text in Markdown, or that looks like one of ours: a heading, a rule, an underline, a
-# fence, a tag, a link definition, the head of an item, a receipt, the question.
+# A line that Markdown reads as more than text, or that looks like a rendered line: a heading, a rule, a setext
+# underline, a fence, a tag, a link definition, the head of an item, a receipt, the question.
 _MORE_THAN_TEXT: Final = re.compile(
     r"^[^\S\n]*(?:>[^\S\n]*){0,8}(?:(?:[-+*]|\d{1,9}[.)])[^\S\n]+(?:\[[ x]\][^\S\n]+)?+){0,8}"
     r"(?:#{1,6}(?:[ \t]|$)|`{3}|~{3}|<|\[[^\]\n]{0,500}\](?:[ \t:(\[]|$)|User Query:|_No relevant"

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 RULE: Final = "-" * 40
 
-# Every line that this writer may put in front of, between or after pieces.
+# Every kind of line rendered before, between or after pieces.
 OUR_LINES: Final = (
     r"(?:\[\d+\] ?)?(?:File: |--- .* ---$|[Ll]ines? \d+(?:-\d+)?$)"
     r"|\[\d+\](?: .*)?$|-{40,}$|=== .* ===$|Sources:$|\[truncated: "
-    # The end of the line is looked at first, so that a long line is not searched again for each bracket.
+    # The lookahead checks the end of the line first: a long line is not searched again for each bracket.
     r"|(?=[^\n]*\]$)[^\n]* \["
 )
 _LOOKS_LIKE_OURS: Final = re.compile(rf"^(?=\\*(?:{OUR_LINES}))", re.MULTILINE)
-# The same for what stands around the blocks of a workspace.
+# Lines rendered around the blocks of a workspace.
 _LOOKS_LIKE_A_BLOCK: Final = re.compile(
     r"^(?=\\*[^\S\n]*(?:=== .* ===[^\S\n]*$|\[|-{3,}[^\S\n]*$|User Query:|_No relevant))", re.MULTILINE | re.IGNORECASE
 )
@@ -37,7 +37,7 @@ class PlainFormat(TextFormat):
 
     has_one_body = True
     cuts_entities = False
-    """An entity is rendered whole, as its specification has it."""
+    """Entities are rendered whole, as specified."""
 
     def title(self, title: str) -> str:
         """The title of a section between equals signs."""
