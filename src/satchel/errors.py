@@ -142,7 +142,7 @@ class IndexProblem(SatchelError):
 
 
 class IndexTooNew(IndexProblem):
-    """The index was the index was made by a newer Satchel."""
+    """The index was made by a newer Satchel."""
 
     def __init__(self, where: str, version: int, newest_known: int) -> None:
         super().__init__(

@@ -126,7 +126,7 @@ class HttpClient:
                 timeout=httpx2.Timeout(seconds, connect=min(seconds, _MAX_CONNECT_SECONDS)),
             )
             response = _send(client, request)
-        # ValueError and ImportError: an invalid host name, an unknown proxy scheme, or a proxy that needs another package.
+        # ValueError and ImportError: an invalid host name, an unknown proxy scheme, a proxy that needs another package.
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, ImportError) as error:
             raise HttpProblem(self.printable(_message(error))) from None
         return HttpResponse(response, max_bytes=max_bytes, deadline=deadline)
