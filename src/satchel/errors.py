@@ -1,33 +1,33 @@
 """The errors of Satchel.
 
     SatchelError
-    ├── InvalidInput            (also a ValueError) a value that cannot be right
-    │   ├── InvalidOption       an option of the caller's
-    │   ├── InvalidHit          a hit, chunk or entity
+    ├── InvalidInput            (also a ValueError) an invalid value
+    │   ├── InvalidOption       an invalid option
+    │   ├── InvalidHit          an invalid hit, chunk or entity
     │   ├── WorkspaceMissing    there is no folder to index
     │   └── NotAllowed          the caller may not do this
     ├── BudgetCannotBeMet       even the fixed parts are over the budget
-    ├── UnknownTokenizer        no tokenizer goes by that name
-    ├── TokenizerUnavailable    it exists, but cannot be loaded here
-    ├── RerankerMissing         a strategy was asked for that needs a model nobody gave
-    ├── UnknownPiece            no piece goes by that id
-    ├── IndexProblem            something is wrong with an index
-    │   ├── IndexTooNew         made by a newer Satchel
-    │   ├── IndexBusy           another process is writing to it
-    │   ├── IndexDamaged        it cannot be read
-    │   ├── IndexUnwritable     it cannot be written
-    │   ├── StoreUnavailable    its database cannot be reached, or is not what we need
-    │   ├── StoresDiffer        it does not hold what another holds
-    │   ├── MoveUnfinished      it is still being filled from another
-    │   └── EmbedderMismatch    it holds vectors of another model
+    ├── UnknownTokenizer        no tokenizer has the name
+    ├── TokenizerUnavailable    the tokenizer cannot be loaded here
+    ├── RerankerMissing         the reranking strategy needs a model
+    ├── UnknownPiece            no piece has the id
+    ├── IndexProblem            a problem with an index
+    │   ├── IndexTooNew         the index was made by a newer Satchel
+    │   ├── IndexBusy           another process is writing to the index
+    │   ├── IndexDamaged        the index cannot be read
+    │   ├── IndexUnwritable     the index cannot be written
+    │   ├── StoreUnavailable    the database cannot be reached or is not suitable
+    │   ├── StoresDiffer        two indexes have different content
+    │   ├── MoveUnfinished      the transfer from another index is not finished
+    │   └── EmbedderMismatch    the index contains vectors of another model
     ├── LibraryUnavailable      a library of pages cannot be reached
     ├── LibraryMismatch         a library's vectors are another model's
     ├── EmbedderUnavailable     the embedder cannot be used here
     ├── LanguageModelUnavailable the language model cannot be used here
-    ├── ServerUnavailable       a Satchel server cannot be reached, or does not answer as one
-    ├── ExtraMissing            packages are needed that are not installed
-    ├── UnknownBlock            nothing in the index goes by that id
-    └── UnknownPage             (also a ValueError) a library has no such page
+    ├── ServerUnavailable       a Satchel server cannot be reached or gives an invalid answer
+    ├── ExtraMissing            a feature needs packages that are not installed
+    ├── UnknownBlock            nothing in the index has the id
+    └── UnknownPage             (also a ValueError) the library does not contain the page
 
 Each carries its data as attributes and its name in kebab case as a stable `code`; the message says what is wrong,
 with which value, and what to do. Truncation and empty results are facts in the result, not errors.

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from satchel.errors import InvalidOption
 
 if TYPE_CHECKING:
-    # Imported by the first request: it takes 95 ms of CPU, and most commands send none.
+    # Imported by the first request: the import takes 95 ms of CPU, and most commands send no request.
     import httpx2
 
 
@@ -126,7 +126,7 @@ class HttpClient:
                 timeout=httpx2.Timeout(seconds, connect=min(seconds, _MAX_CONNECT_SECONDS)),
             )
             response = _send(client, request)
-        # The last two: a host that cannot be encoded, a proxy of an unknown kind or one that needs another package.
+        # ValueError and ImportError: an invalid host name, an unknown proxy scheme, a proxy that needs another package.
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, ImportError) as error:
             raise HttpProblem(self.printable(_message(error))) from None
         return HttpResponse(response, max_bytes=max_bytes, deadline=deadline)
@@ -188,7 +188,7 @@ def _send(client: httpx2.Client, request: httpx2.Request) -> httpx2.Response:
 
 def _check_url(url: str) -> None:
     """Raise InvalidOption unless the URL is a printable HTTP URL without password, query or fragment."""
-    safe_url = "***" if "@" in url else url  # it may contain a password
+    safe_url = "***" if "@" in url else url  # the URL may contain a password
     if not url.startswith(("https://", "http://")):
         raise InvalidOption("url", safe_url, "must begin with https:// or http://")
     try:
@@ -233,12 +233,12 @@ def events(chunks: Iterable[bytes]) -> Iterator[Event]:
         elif name == "event":
             kind = value
         elif name == ERROR_EVENT:
-            # Servers of llama.cpp until September 2025 send errors in a field of their own.
+            # llama.cpp servers until September 2025 send errors in a field named `error`.
             yield Event(value, ERROR_EVENT)
 
 
 def _event_lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    # Not `splitlines` (as httpx has it): U+2028 and others may stand in the JSON of one line.
+    # Not `splitlines` (as in httpx): the JSON of a line may contain U+2028 and other Unicode line separators.
     decoder = IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
     unfinished: list[str] = []
     for chunk in chunks:

@@ -71,7 +71,7 @@ class Registry(Generic[Entry]):
             entry: Entry = plugin.load()
             if not isinstance(entry, self._entry_type):
                 raise TypeError(f"{plugin.value} is not a {self._entry_type.__name__}")
-        except Exception as error:  # a stranger's module may raise anything when it is imported
+        except Exception as error:  # importing a third-party module may raise any exception
             self.problems[plugin.name] = f"{_plugin_label(plugin)} cannot be loaded ({type(error).__name__}: {error})"
         else:
             self._entries[plugin.name] = entry
@@ -115,7 +115,7 @@ def _has_plugins() -> bool:
 def _metadata_folders(folder: str) -> list[str]:
     try:
         return [os.path.join(folder, name) for name in os.listdir(folder or ".") if name.endswith(_METADATA_FOLDERS)]
-    except OSError:  # a ZIP, or a folder that is not there
+    except OSError:  # a ZIP file, or a missing folder
         return []
 
 

@@ -240,5 +240,5 @@ class Section(NamedTuple):
 def alone(candidate: Candidate, number: int) -> Piece:
     """A piece with a single candidate."""
     first, last = candidate.first_line, candidate.last_line
-    # By position, because a piece is made of every candidate for every draft of a text.
+    # Positional arguments for speed: every draft of a text makes a piece of every candidate.
     return Piece((candidate,), candidate.text, first, last, candidate.relevance, candidate.trim, number=number)

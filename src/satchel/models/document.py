@@ -60,7 +60,7 @@ _BORDER: Final = re.compile(r"^<!-- page (\d{1,9}) -->$", re.MULTILINE)
 _LIKE_A_BORDER: Final = re.compile(r"^(\\*<!-- page \d+ -->)$", re.MULTILINE)
 _ESCAPED: Final = re.compile(r"^\\(\\*<!-- page \d+ -->)$", re.MULTILINE)
 
-# How other programs mark the beginning of a page in a document's Markdown; the number is the page's, or one less.
+# Page markers of other programs in Markdown, with the number to add: some count pages from 0.
 _NUMBERED_BORDERS: Final = (
     (re.compile(r"^\s*<!--\s*page(?:[ _-]?n(?:umber|o))?\s*[:=]?\s*\"?(\d{1,9})\"?\s*-->", re.M | re.I), 0),
     (re.compile(r"^\{(\d{1,9})\}-{10,}[ \t]*$", re.M), 1),

@@ -200,7 +200,7 @@ class ContextBuildOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             object.__setattr__(self, option.name, _checked(option, getattr(self, option.name)))
-        # Markdown and plain pieces begin with a heading, which is one only at the start of a line.
+        # Markdown and plain pieces begin with a heading, and a heading must start on a new line.
         needs_line = self.format in (ContextFormat.MARKDOWN, ContextFormat.PLAIN)
         if needs_line and not self.chunk_separator.endswith("\n"):
             raise InvalidOption("chunk_separator", self.chunk_separator, f"must end with a newline in {self.format}")

@@ -36,7 +36,7 @@ _MAX_FOLLOW_UP_WORDS: Final = 2
 # Words of the focus in the search query: enough for the subject; more would drown the question.
 _MAX_FOCUS_WORDS: Final = 40
 
-# Messages searched for the previous question: three exchanges; older questions are about something else.
+# Messages searched for the previous question: three exchanges; an older question may have another subject.
 _MAX_TURNS_BACK: Final = 6
 
 # A block similar to the focus stays below the focus itself (1.0).
@@ -176,7 +176,7 @@ class SemanticCollector:
         below = self.store.descendants(block.id, self._context.filters, limit=_MAX_SECTION_BLOCKS, deepest=3)
         rest = [descendant for descendant in below if self._is_free(descendant.id)]
         if not rest and not self._item_ids.isdisjoint(descendant.id for descendant in below):
-            return replace(item, content="")  # all its descendants are items of their own
+            return replace(item, content="")  # every descendant is excluded or an item of its own
         parts = [block.title, *map(own_text, rest)]
         text = "\n".join(part for part in dict.fromkeys(parts) if part)
         if len(text) > _MAX_SECTION_CHARS:
