@@ -1,7 +1,7 @@
 """Compare a folder with the store, and load the files to refresh.
 
-Files are compared by size and time first, and only suspects are opened. Documents of one content are read once: of
-several, the one with the shortest name holds the text.
+Files are compared by size and time first; only files with a difference are opened. Documents of equal content are read
+once: the document with the shortest path holds the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 WAY: Final = "documents"
-"""The fact that says how documents were read."""
+"""Key of the fact in the store: the settings by which documents were read."""
 
 
 class Changes(NamedTuple):
@@ -71,7 +71,7 @@ class IndexReport:
     seconds: float = 0.0
     generation: int = 0
     duplicates: int = 0
-    """Documents of the very content of others, which are kept once."""
+    """Number of documents with the content of another document; the content is stored once."""
     passed_over: Counter[str] = field(default_factory=Counter)
     passed_paths: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -175,7 +175,7 @@ def _may_be_read(path: str, folder: int) -> bool:
 
 
 PASSED_OVER: Final = "passed over: "
-"""How the note of a file begins that was opened and found to hold nothing for us."""
+"""Prefix of the note on a file skipped after reading."""
 
 
 class Loaded(NamedTuple):
@@ -185,12 +185,12 @@ class Loaded(NamedTuple):
     state: FileState | None
     text: str = ""
     reason: str = ""
-    """Why it is passed over."""
+    """Reason for skipping the file."""
     same: bool = False
     twin_of: str = ""
-    """The document of the very same content that is kept in its place."""
+    """Path of the document that holds the same content in the store."""
     data: bytes | None = None
-    """What a document consists of."""
+    """The bytes of a document; None for source text."""
 
     @property
     def is_settled(self) -> bool:
@@ -216,7 +216,7 @@ class FileLoader:
     known: Mapping[str, FileState]
     notes: Mapping[str, str]
     untrusted: frozenset[str]
-    """What may have changed since the store's files (`known`) and their notes were written, or is gone."""
+    """Paths of files that may have changed or vanished since `known` and `notes` were stored."""
 
     def load(self, files: Sequence[FoundFile]) -> Iterator[Loaded]:
         """Load the files, sources first."""
@@ -230,7 +230,7 @@ class FileLoader:
                     yield self._load(file)
                 else:
                     papers.append(file)
-        # What is a copy of another comes after it; of several, the one with the shortest name holds the text.
+        # Copies come after their originals; of equal documents, the document with the shortest path holds the text.
         for file in sorted(papers, key=lambda file: (file.path in self._copies, len(file.path), file.path)):
             yield self._load(file, is_paper=True)
 
@@ -262,7 +262,7 @@ class FileLoader:
         data = read_bytes(self.folder, path, self.documents.max_bytes if is_paper else self.max_file_bytes)
         if isinstance(data, Skip):
             return Loaded(path, None, reason=data.value)
-        # What is changed after the reading began is looked at again.
+        # A change after the start of reading makes the next run inspect the file again.
         state = FileState(blake2b(data, digest_size=16).digest(), file.size, file.modified_ns, begun)
         holder = self._holders.setdefault(state.content_hash, path) if is_paper and self.one_user else path
         is_copy = holder != path

@@ -1,11 +1,11 @@
 """Child processes: started without secrets, confined, and killed when a limit is exceeded.
 
-A file that crashes a parser, keeps it busy or fills the memory costs one child and the time it was given; the next
+A file that crashes a parser, stalls the parser or fills the memory costs a child process and the time limit; the next
 file gets a new child.
 
-Messages are msgpack in frames, decoded into types of ours. Whoever takes over a child through a parser can send what
-they like: no answer makes the receiver run, import or nest anything, a frame over the receiver's limit is refused
-before it is read, and decoding one takes a bounded multiple of its length (a list of n bytes holds at most n entries).
+Messages are msgpack in frames, decoded into fixed types. An attacker who takes over a child through a parser can send
+any bytes: no answer makes the receiver run, import or nest anything, a frame over the receiver's limit is refused
+before reading, and decoding takes a bounded multiple of the length (a list of n bytes has at most n entries).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import IO, Any, Final, NamedTuple, Self, TypeVar, cast
 import msgspec
 
 FRAME_HEADER: Final = struct.Struct("<Q")
-"""The length of the payload that follows, in bytes."""
+"""Length of the following payload, in bytes."""
 
 _PLAIN: Final = b"\0"
 _ESCAPED: Final = b"\1"
@@ -116,7 +116,7 @@ def _unescape(text: str) -> str:
 
 
 MEMORY_BYTES: Final = 2 << 30
-"""What a child may take; more is a file that was made to fill the memory."""
+"""Memory limit of a child; a file that needs more was made to fill the memory."""
 
 _MAX_CHILDREN: Final = 8  # beyond, reading from disk and writing the index are what takes the time
 _POLL_SECONDS: Final = 0.05  # a child cannot take much more than its memory between two looks
@@ -125,7 +125,7 @@ _START_SECONDS: Final = 60.0  # a tenth of a second on a quiet machine; starting
 _MAX_READY_BYTES: Final = 100  # the first message is a single flag; anything longer is not from our code
 SENSELESS: Final = "made its reader give a senseless answer"
 
-# What a child learns of its environment: where programs and Tesseract's languages are. No token, no proxy, no home.
+# Environment variables for a child: paths of programs and Tesseract's languages. No token, no proxy, no home.
 _INHERITED: Final = ("PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _SOURCE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
 _ENVIRONMENT: Final = {
@@ -149,9 +149,9 @@ class RequestLimits(NamedTuple):
     seconds: float
     answer_bytes: int
     memory_bytes: int | None = None
-    """Of the child and those that it starts; None where nobody looks (the kernel limits each process all the same)."""
+    """Limit for the child and all descendants; None: not watched (the kernel still limits each process)."""
     progress_seconds: float = 0.0
-    """How much longer in all it may take while it reports progress; `seconds` is then the time between reports."""
+    """Additional time in all for a child that reports progress; `seconds` is then the time between reports."""
 
 
 class ChildFailed(Exception):
@@ -162,7 +162,7 @@ class Ready(NamedTuple):
     """A child's first message."""
 
     is_confined: bool
-    """True if the kernel keeps it from the network and from writing."""
+    """True if the kernel refuses the child the network and writing."""
 
 
 class ChildProcess:
@@ -224,11 +224,11 @@ class ChildProcess:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - our own interpreter and words
-            # Nothing is imported from where we happen to be: the folder may be a stranger's.
+            # -P: nothing is imported from the current folder, which may be hostile.
             [sys.executable, "-P", "-c", self._command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # What libraries print about a stranger's file is a stranger's text, which no terminal should see.
+            # Messages of libraries quote untrusted files; no terminal should print escape sequences from there.
             stderr=subprocess.DEVNULL,
             cwd="/",
             start_new_session=True,  # a terminal's Ctrl-C is ours to deal with; and its own children end with it
@@ -260,7 +260,7 @@ class ChildPool:
             if self._is_closed:
                 raise ValueError("the readers are closed")
             if self._threads is None:
-                # Threads of our own start the children: the kernel ends a child with the thread that started it.
+                # The pool's own threads start the children: the kernel kills a child with the thread that started it.
                 self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="satchel-child")
                 self.children += [self._make_child() for _ in range(self._count)]
                 for child in self.children:
@@ -389,7 +389,7 @@ class _Exchange:
 
 
 def _environment() -> dict[str, str]:
-    # Plug-ins may be where ours are not; a relative path would be one below a stranger's folder.
+    # Plug-ins may need PYTHONPATH; relative paths would resolve below a hostile folder.
     paths = [_SOURCE_FOLDER, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return inherited | _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(paths)}

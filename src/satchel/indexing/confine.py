@@ -1,7 +1,7 @@
 """Sandbox for this process: no network, no writing of files, limited memory.
 
-On Linux the kernel sees to it (seccomp), for the libraries written in C and Rust and for programs started from here
-too. Elsewhere an audit hook does, which binds Python code only.
+On Linux the kernel enforces the sandbox (seccomp), also for libraries written in C and Rust and for programs started
+from this process. Elsewhere an audit hook refuses the calls of Python code only.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def dying_with_us() -> Callable[[], None] | None:
     """`preexec_fn` for a subprocess to be killed by the kernel with this process; None on systems except Linux."""
     if sys.platform != "linux":
         return None
-    # Everything is looked up here: between fork and exec as little as possible is done.
+    # All lookups happen here: code between fork and exec must do as little as possible.
     prctl, parent, end, signal_number = ctypes.CDLL(None).prctl, os.getpid(), os._exit, int(signal.SIGKILL)
 
     def first() -> None:
@@ -96,7 +96,7 @@ def _is_network_refused() -> bool:
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"):
         raise PermissionError(errno.EACCES, f"no network here ({event})")
-    # A number is a pipe that is open already.
+    # An integer is the descriptor of an open pipe.
     if event == "open" and not isinstance(arguments[0], int) and arguments[2] & _WRITES:
         raise PermissionError(errno.EACCES, "no file is written here")
 

@@ -45,7 +45,7 @@ def read_history(root: Path, *, most_commits: int) -> History:
         if count >= most_commits or time.monotonic() > deadline:
             note = f"of git's history, the last {count:,} commits are read"
             break
-        # A commit can say anything of itself: times beyond all calendars, encodings that nobody knows.
+        # Commits are untrusted: times may be out of range, encodings unknown.
         with suppress(ValueError, LookupError, OverflowError, OSError):
             activities += list(_touched(repository, commit, prefix))
     return History(head, tuple(activities), note)

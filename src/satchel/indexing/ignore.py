@@ -1,8 +1,8 @@
 """Paths excluded by ignore files, by git's rules.
 
-The rules are git's: the last pattern that matches decides, `!` takes back, a pattern with a slash is anchored to the
-folder of its file, one that ends in a slash is for folders only, `**` crosses folders. Nothing is run to find out, and
-a pattern cannot make matching slow: a star never tries a place twice, and patterns beyond reason are not used.
+The last matching pattern decides, `!` includes a path again, a pattern with a slash is anchored to the folder of the
+ignore file, a pattern with a slash at the end applies to folders only, `**` crosses folders. Git is never run, and no
+pattern makes matching slow: a star never tries a position twice, and oversized patterns are not used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from satchel.text.patterns import segment_expression, split_glob
 
-# What nobody writes by hand. Matching is linear in a star, but each `**` multiplies with the folders of the path.
+# Patterns written by hand are shorter. Matching is linear in a star, but `**` multiplies with the folders of a path.
 _MAX_PATTERN_CHARS: Final = 500
 _MAX_DOUBLE_STARS: Final = 4  # each `**` multiplies the time with the folders of the path
 

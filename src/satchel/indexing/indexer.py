@@ -1,7 +1,7 @@
 """The write path: walk → read → embed → store, only for changed files.
 
-A file whose size and time are as they were is not opened; one whose content is as it was is not read again; the vectors
-of a moved file are found by its content. Every commit is whole, so that whoever stops us loses at most the last one.
+A file of unchanged size and time is not opened; a file of unchanged content is not parsed again; the vectors of a
+moved file are found by content. Every commit is complete: an interruption loses at most the last batch.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
 
 Watcher = Callable[[Step], None]
-"""Somebody who wants to know how far the work is."""
+"""Callback for progress."""
 
 
 class FileChange(NamedTuple):
@@ -66,7 +66,7 @@ class FileChange(NamedTuple):
     loaded: Loaded
     outline: Outline
     hashes: tuple[bytes, ...]
-    """Those of the texts whose vectors it is found by."""
+    """Hashes of the texts whose vectors belong to the file."""
 
 
 @dataclass(slots=True)
@@ -78,9 +78,9 @@ class CommitBatch:
     chars: int = 0
     begun: float = field(default_factory=time.monotonic)
     unembedded: dict[bytes, str] = field(default_factory=dict)
-    """Texts whose vectors the store may lack."""
+    """Texts by hash whose vectors may be missing from the store."""
     rows: dict[bytes, NDArray[np.float32]] = field(default_factory=dict)
-    """Vectors that the store may lack."""
+    """Vectors by text hash that may be missing from the store."""
 
     def add(self, loaded: Loaded, outline: Outline, vectors: Vectors | None) -> None:
         """Add a change; without vectors, the file's texts are noted for embedding."""
@@ -132,7 +132,7 @@ class Indexer:
         started = time.perf_counter()
         watch = watcher or (lambda _: None)
         report = IndexReport()
-        # Where several may write, whoever commits last says the same as the others.
+        # A store with several writers needs no lock here: all writers store the same files.
         with nullcontext() if self.store.many_writers else self.store.lock():
             watch(Step("looking", 0, 0))
             changes = changes or self.changes()
@@ -194,7 +194,7 @@ class Indexer:
                         batch = CommitBatch()
                     watch(Step("reading", done, len(changes.suspect)))
             except (KeyboardInterrupt, ServerUnavailable):
-                # What was read is stored: reading documents takes long.
+                # Store the files read before the interruption: reading documents takes long.
                 self._commit(batch, report, stored)
                 raise
             finally:
@@ -239,7 +239,7 @@ class Indexer:
 
     def _put_vectors(self, batch: CommitBatch, writer: StoreWriter, report: IndexReport) -> None:
         lacking = sorted(writer.lacking({key for change in batch.changes for key in change.hashes}))
-        # Another writer may have dropped meanwhile what the store had when we asked.
+        # Another writer may have dropped vectors since the store was asked.
         lost = [key for key in lacking if key not in batch.rows]
         if lost:
             texts: dict[bytes, str] = {}
@@ -256,7 +256,7 @@ class Indexer:
     def _put(change: FileChange, writer: StoreWriter, report: IndexReport) -> None:
         loaded = change.loaded
         if loaded.state is None:
-            # It was there a moment ago; what we may not read we do not keep.
+            # The file can no longer be read; the store keeps no text of unreadable files.
             writer.drop(loaded.path)
         elif loaded.same:
             writer.touch(loaded.path, loaded.state)
@@ -285,7 +285,7 @@ def _prepared(
                 settled.append(file)
             else:
                 waiting[file.path] = file._replace(data=None)
-                # Of a file that has moved the store has the vectors.
+                # The store has the vectors of a moved file.
                 is_new = file.state is not None and file.state.content_hash not in hashes
                 yield Job(file.path, file.text, file.data, embed=is_new)
 

@@ -1,7 +1,7 @@
 """Parse source code into outlines in child processes with a deadline.
 
-A parser is C code at work on text that anybody may have written. A file that crashes it or keeps it busy costs one
-child and a few seconds, and is then read by its lines.
+A parser is C code at work on untrusted text. A file that crashes or stalls the parser costs a child process and a few
+seconds, and is then read by lines.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def serve() -> None:
 
 def _answer(requests: IO[bytes], send: Callable[[OutlineAnswer], None]) -> None:
     source = receive(requests, SourceFile, _MAX_SOURCE_BYTES)
-    # Should nobody be left to stop us, this does: a signal that needs no interpreter to be obeyed.
+    # If the parent is gone, this timer ends the process: the default action of the signal needs no interpreter.
     signal.setitimer(signal.ITIMER_REAL, 2 * _DEADLINE_SECONDS)
     try:
         outline: Outline | None = read_outline(source.path, source.text)

@@ -1,7 +1,7 @@
 """Sections of documents and configuration, and splitting of any text into pieces at the most natural borders.
 
-Every reader says where a cut would be natural, and how natural: level 0 is a border between top-level things, higher
-levels lie deeper inside. A piece grows to the most natural border that keeps it within its size.
+Every reader gives the borders at which a cut is natural, each with a level: level 0 is a border between top-level
+definitions, higher levels lie deeper inside. A piece extends to the most natural border within the size limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from satchel.models.block import BlockType
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePiece
 
 MOST_CHARS: Final = 1400
-"""A piece longer than this is cut, if there is a line to cut at."""
+"""Maximum characters of a piece; only a piece of a single line is longer."""
 
 # A piece shorter than this is not closed for the sake of a slightly better border.
 _MIN_PIECE_CHARS: Final = 350
@@ -72,7 +72,7 @@ def _end_of_run(first: int, last: int, starts: Sequence[int], rows: Sequence[int
     if starts[last] - starts[first] > MOST_CHARS:
         limit = max(bisect_right(starts, starts[first] + MOST_CHARS) - 1, first + 1)
     window = rows[bisect_right(rows, first) : bisect_right(rows, limit)]
-    # The rest of something that was cut ends where that ends: it is not joined with what follows.
+    # The rest of a definition that was cut ends with the definition, and is not joined with the next definition.
     level = borders.get(first, 0)
     outside = next((row for row in window if borders[row] // 2 < level // 2), None)
     if outside is not None:
@@ -80,7 +80,7 @@ def _end_of_run(first: int, last: int, starts: Sequence[int], rows: Sequence[int
     if limit == last or not window:
         return limit
     long_enough = [row for row in window if starts[row] - starts[first] >= _MIN_PIECE_CHARS]
-    # Of equally natural borders the last one: fewer pieces.
+    # Of equally natural borders, the last makes fewer pieces.
     return min(long_enough or window, key=lambda row: (borders[row], -row))
 
 
@@ -96,13 +96,13 @@ class _Places:
         begin = bisect_right(self._first, first - 1)
         end = bisect_right(self._first, last)
         defines = tuple(self._order[begin:end])
-        # The nearest block before or at the first line that reaches to the last one, or one of its parents.
+        # The innermost block that contains the run: the nearest block before the first line, or a parent of that block.
         inner = self._order[end - 1] if end else WHOLE_FILE
         while inner != WHOLE_FILE and not self._holds(inner, first, last):
             inner = self._blocks[inner].parent
         outermost = [i for i in defines if self._blocks[i].parent not in defines]
         if len(outermost) == 1 and self._blocks[outermost[0]].parent == inner:
-            # One definition and what stands around it: it is the subject.
+            # A run with a single definition and the lines around belongs to the definition.
             inner = outermost[0]
         return inner, defines
 
@@ -134,7 +134,7 @@ def read_sections(text: str, language: str | None) -> Outline:
     starts = line_starts(text)
     lines = text.split("\n")
     finder = _FINDERS.get(language or "")
-    # What is longer than this is no heading; and no pattern is to be tried on a megabyte.
+    # Lines are shortened first: no pattern should run over a megabyte.
     headings = list(finder([line[:_MAX_HEADING_CHARS] for line in lines])) if finder else []
     blocks = _nested(headings, lines)
     borders = paragraph_borders(lines)
@@ -164,7 +164,7 @@ def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, .
         while open_ and headings[open_[-1]].level >= level:
             open_.pop()
         parent = open_[-1] if open_ else WHOLE_FILE
-        # A section ends where the next one begins that is not below it.
+        # A section ends at the next heading of the same or a higher level.
         below = (headings[j] for j in range(i + 1, len(headings)))
         end = next((heading.row for heading in below if heading.level <= level), last_line)
         name = title[:_MAX_TITLE_CHARS]

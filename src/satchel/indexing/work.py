@@ -1,6 +1,6 @@
 """Prepare files for the index: outlines by confined children, documents by readers, vectors of pieces on request.
 
-The one way in which it is done, by this process for its own index and by workers elsewhere.
+Used by this process for the local index, and by remote workers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_JOBS_AHEAD: Final = 64  # keeps the children busy while results are stored; bounds the texts in memory
 _MAX_PROCESSES: Final = 8  # as child_process._MAX_CHILDREN: beyond, disk and store take the time
 FEW_BYTES: Final = 500_000
-"""So much is read sooner than a process is started."""
+"""Up to this many bytes of source, parsing in this process is faster than starting a child."""
 
 _SOURCE_SECONDS: Final = 15.0  # more than the deadline of a parser (10 s)
 _DOCUMENT_SECONDS: Final = 900.0  # more than the limits of a document: 120 s, 600 s for scans, 30 s for pictures
@@ -36,13 +36,13 @@ class LocalWorkers:
     """Local child processes; started with the first file in need of them, ended with the context."""
 
     notes: Sequence[str] = ()
-    """What there is to say about how the work went: nothing that the files' own notes do not say."""
+    """Notes on the work as a whole: none, because each file has notes of its own."""
 
     def __init__(
         self, count: int | None = None, *, documents: DocumentPolicy = NO_DOCUMENTS, load: Load | None = None
     ) -> None:
         self.count = max(1, min(count or os.cpu_count() or 1, _MAX_PROCESSES))
-        """How many processes work at once."""
+        """Number of parallel processes."""
         self._documents = documents
         self._few = load is not None and load.sources <= FEW_BYTES
         self._ending = ExitStack()
@@ -114,9 +114,9 @@ class Tools(NamedTuple):
 
     documents: DocumentPolicy
     embedder_maker: str = ""
-    """The function that makes the embedder, as `module:name`; empty: whoever gives the jobs makes the vectors."""
+    """The function that makes the embedder, as `module:name`; empty: the sender of the jobs makes the vectors."""
     embedder_name: str = ""
-    """What that function is called with."""
+    """Argument of `embedder_maker`."""
 
 
 def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder | None) -> list[Prepared]:

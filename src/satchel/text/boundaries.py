@@ -32,7 +32,7 @@ def boundary_at_or_before(text: str, position: int) -> int:
     if _surely_between(text[position - 1], text[position]):
         return position
     if _is_flag_half(text[position - 1]) and _is_flag_half(text[position]):
-        # Flags are pairs, counted from the start of the run; looking for it one by one would cost a run each time.
+        # Flags are pairs of letters, counted from the start of a run; rstrip finds the start fast.
         head = text[:position]
         return position - (len(head) - len(head.rstrip(_FLAG_HALVES))) % 2
     start = position - 1
@@ -92,7 +92,7 @@ def _is_delicate(char: str) -> bool:
 
 _END: Final = re.compile(r"(?<=[.!?…])[\"')\]”’»]*\s+(?=\S)|(?<=[。！？])|\n+")
 _MAX_SENTENCE_CHARS: Final = 600
-"""What has no end for this long is cut at a space."""
+"""A longer sentence is cut at a space."""
 
 
 def sentences(text: str) -> list[str]:

@@ -29,7 +29,7 @@ _GOING_ON: Final = re.compile(
     r"^\W*(?:and|or|but|so|also|then|what about|how about)\b|\b(?:it|its|that|those|they|them|he|she|him|her)\b",
     re.IGNORECASE,
 )
-# What is to be done with something says nothing about what it is.
+# Commands say nothing about the subject of a question.
 _COMMANDS: Final = frozenset(
     "summarize summarise summary break down split rewrite rephrase explain improve translate shorten expand describe "
     "list make write turn convert extract outline draft reply continue fix clean up review check page pages note notes "
@@ -45,12 +45,12 @@ class Intent(NamedTuple):
     overdue: bool = False
     due: bool = False
     within_days: int | None = None
-    """How many days from today the question looks ahead, if it says so."""
+    """Number of days from today named by the question (`this week`: 7); None if the question names none."""
     done: bool = False
     pointing: bool = False
-    """Whether it points at what is on the screen: `this page`, `here`."""
+    """True if the question refers to the screen: `this page`, `here`."""
     going_on: bool = False
-    """Whether it goes on about what was said before it: `and when?`, `who wrote it?`."""
+    """True if the question refers to earlier turns: `and when?`, `who wrote it?`."""
 
     @property
     def dated_tasks(self) -> bool:

@@ -1,8 +1,8 @@
 """Glob patterns by git's rules within a name, and matching of paths against a list of patterns.
 
-A pattern without a slash matches the file's name; one with a slash matches the whole path, where `*` stays
+A pattern without a slash matches the file's name; a pattern with a slash matches the whole path, where `*` stays
 within a folder and `**` crosses folders; a pattern that ends in a slash matches everything below a folder; a
-leading `!` takes away again. The time is linear in the path for every pattern: a segment is matched without
+leading `!` excludes matching paths. The time is linear in the path for every pattern: a segment is matched without
 backtracking, and segments are matched by dynamic programming.
 """
 
@@ -86,7 +86,7 @@ def _segment(glob: str) -> re.Pattern[str]:
 def segment_expression(glob: str) -> str:
     """A regular expression for a file name; raises ValueError for patterns refused by git.
 
-    Each star but the last stops at the first place where what follows it fits, so that matching is linear.
+    Each star but the last stops at the first match of the following characters; matching is therefore linear.
     """
     chunks = ["".join(map(_expression, _signs(chunk))) for chunk in split_glob(glob, "*")]
     if len(chunks) == 1:
@@ -136,7 +136,7 @@ def _expression(sign: str) -> str:
 def _bracketed(glob: str, start: int) -> tuple[str, int] | None:
     """The regular expression for the bracket expression at `start`, and the end position; None without closing bracket.
 
-    It never matches a slash. A range that runs backwards adds nothing, and what follows its hyphen is no class.
+    The expression never matches a slash. A backward range adds nothing, and no class follows the hyphen of a range.
     """
     i = start + 1
     negated = glob[i : i + 1] in ("!", "^")

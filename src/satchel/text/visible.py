@@ -26,7 +26,7 @@ _TAG_FLAGS: Final = tuple(
     for region in ("gbeng", "gbsct", "gbwls")
 )
 
-# One character class and nothing else: the engine then skips ordinary text at full speed.
+# A single character class: the regular expression engine then skips ordinary text at full speed.
 _SUSPECT: Final = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -107,7 +107,7 @@ def _belongs(text: str, at: int) -> bool:
     if mark in "\u200c\u200d":
         if not _joins(before):
             return False
-        # Between emoji a joiner needs both; scripts also end a word with one.
+        # Between emoji a joiner needs a character on both sides; some scripts also end a word with a joiner.
         after = text[at + 1 : at + 2]
         return unicodedata.category(before) in _LETTERS_AND_MARKS or (bool(after) and _joins(after))
     if "\u180b" <= mark <= "\u180d":

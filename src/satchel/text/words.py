@@ -89,10 +89,10 @@ def terms(text: str) -> list[str]:
     return [term for name in IDENTIFIER.findall(text) for term in terms_of(name)]
 
 
-# Shorter lines (`else:`, `return None`, `}`) stand everywhere and repeat nothing.
+# Shorter lines (`else:`, `return None`, `}`) stand everywhere and are no evidence of repetition.
 _MIN_UNIT_CHARS: Final = 16
 
-# A line as long as this is a paragraph, and its sentences are what can be repeated.
+# A longer line is a paragraph, and is compared sentence by sentence.
 _PARAGRAPH_CHARS: Final = 200
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 

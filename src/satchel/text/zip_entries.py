@@ -8,14 +8,14 @@ import zipfile
 import zlib
 from typing import Final
 
-# Text shrinks to a tenth, tables to a fiftieth; what shrinks to a thousandth was made to.
+# Text compresses to a tenth, tables to a fiftieth; data that compresses to a thousandth is a zip bomb.
 _MAX_COMPRESSION_RATIO: Final = 500
 _MIN_CHECKED_BYTES: Final = 1_000_000  # smaller entries do no harm at any ratio
 
-# zipfile itself raises NotImplementedError for ways of packing that it does not know.
+# zipfile raises NotImplementedError for unknown compression methods.
 _BROKEN_PACKING: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError)
 BROKEN_ZIP: Final = (*_BROKEN_PACKING, EOFError, OSError, RuntimeError, ValueError, OverflowError)
-"""All that opening or reading a broken archive raises."""
+"""Exceptions raised by opening or reading a broken archive."""
 
 
 def grows_too_much(entry: zipfile.ZipInfo) -> bool:

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from satchel.text.boundaries import boundary_at_or_after, boundary_at_or_before, next_boundary
 
-# How far past the cut that a search found it is worth looking for a longer text that still fits: merging
-# across the cut can make a longer text cost less, but only within about one long word.
+# How far beyond the cut of the binary search to look for a longer text that still fits: merging across the cut can make
+# a longer text cost less, but only within about one long word.
 _STRETCH_GRAPHEMES = 12
 
 
@@ -30,7 +30,7 @@ class TokenCounter(Protocol):
     def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:
         """Number of tokens in the concatenated parts.
 
-        `known` is the counter's notebook for one build: what it has counted, it need not count again.
+        `known` caches the counts of a build by text: no text is counted twice.
         """
 
     def fits(self, text: str, limit: int) -> bool:
@@ -47,7 +47,7 @@ class CountingByCalls(ABC):
     """The remaining methods of a token counter, implemented by calls of `count`."""
 
     max_chars_per_token: int | None = None
-    """A bound on the characters that one token covers, where there is one."""
+    """Maximum characters of a token; None if unbounded."""
 
     @abstractmethod
     def count(self, text: str) -> int:

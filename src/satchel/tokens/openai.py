@@ -18,17 +18,17 @@ ENCODINGS: Final = ("o200k_base", "cl100k_base", "o200k_harmony")
 # The longest entry of either vocabulary is 128 bytes.
 _MAX_BYTES_PER_TOKEN: Final = 128
 
-# How much is counted between two looks at the limit.
+# Characters counted between two checks of the limit.
 _STRIDE_CHARS: Final = 32_768
 
 # Apostrophe + LONG S is a contraction to OpenAI's pattern (case folding makes it 's) and not to toktok's.
 _LONG_S: Final = "'\u017f"
 
 
-# Characters of Unicode 17 that toktok knows as letters and marks and OpenAI's tables do not know at all, so that the
-# two cut words differently. A stand-in that neither knows, of as many bytes, is cut as OpenAI cuts and costs the most
-# that those bytes can; its first and its last byte may merge with their neighbours where the real ones do not. With
-# that added the count is an upper bound.
+# Characters of Unicode 17 known to toktok as letters and marks, but unknown to OpenAI's tables: the two split words
+# differently. A stand-in character of equal byte length, unknown to both, is split as OpenAI splits and costs the most
+# for its bytes; its first and last byte may merge with neighbours where the real bytes do not. With the lost merges
+# added, the count is an upper bound.
 _DISPUTED: Final = re.compile(
     "[\u088f\u0c5c\u0cdc\u1acf-\u1add\u1ae0-\u1aeb\ua7ce\ua7cf\ua7d2\ua7d4\ua7f1"
     "\U00010940-\U00010959\U00010ec5-\U00010ec7\U00010efa\U00010efb\U00011b60-\U00011b67\U00011db0-\U00011ddb"
@@ -41,8 +41,8 @@ _UNKNOWN_OF_FOUR_BYTES: Final = "\U0003ffff"
 _LOST_MERGE_TOKENS: Final = 2  # for each stand-in: its first and its last byte may merge with neighbours
 
 
-# Their first bytes, by the very first. Looking for one byte is sixty times faster than looking for two or three, and
-# most text has none of these four.
+# First UTF-8 bytes of the disputed characters, grouped by the first byte. Searching a single byte is sixty times faster
+# than searching two or three, and most text has none of these four.
 _LEADS: Final = [
     bytes.fromhex(lead)
     for lead in (
@@ -64,7 +64,7 @@ def _stand_in(disputed: re.Match[str]) -> str:
 def _as_counted(text: str) -> tuple[str, int]:
     """The text to pass to toktok in place of `text`, and the tokens to add to toktok's count.
 
-    Each character is replaced without a look at its neighbours, so counts still add up at a certain border.
+    Each character is replaced independently of its neighbours; counts still add up at a certain border.
     """
     try:
         data = text.encode()
@@ -92,7 +92,7 @@ def adds_up(before: str, after: str) -> bool:
     """True if the counts of the two texts add up to the count of both joined."""
     if not before or not after:
         return True
-    # Most parts begin with a heading, a fence, a tag or a letter, which needs no pattern to see.
+    # Fast path: most parts begin with a heading, a fence, a tag or a letter.
     return before[-1] == "\n" and (after[0] in _PLAIN_STARTS or _LINE_START.match(after) is not None)
 
 
@@ -197,7 +197,7 @@ class OpenAICounter(CountingByCalls):
         if total <= limit and len(window) == len(text) and self.count(text) <= limit:
             return text
         cut = boundary_at_or_before(window, len(beginning))
-        # What lies before a certain border costs the same whatever follows: only the rest is tried again.
+        # Text before a certain border has a fixed cost: only the rest is counted again.
         base = last_border(window, cut)
         room = limit - self.count(window[:base])
         return window[: base + self._settle_end(window[base:], cut - base, room)]
@@ -215,7 +215,7 @@ class OpenAICounter(CountingByCalls):
     def suffix(self, text: str, limit: int) -> str:
         """A longest suffix of the text within `limit` tokens, cut between graphemes."""
         start = len(text)
-        # Whole lines from the end as long as they fit, so that the search works on one line, not on the text.
+        # Take whole lines from the end while they fit; the binary search then works on a single line.
         tail = 0
         while start > 0:
             border = last_border(text, start - 1)

@@ -119,7 +119,7 @@ class Tokenization:
         return self.margin_percent == 0
 
 
-# Models whose names begin like one in `models.toml`, but whose vocabulary is another one that is not here.
+# Models with a prefix from `models.toml`, but with a vocabulary that is not bundled.
 _OTHER_VOCABULARIES: Final = ("phi-4-mini", "phi-4-multimodal")
 
 # Publishers and regions that a host puts before a model's own name: `openai/gpt-5`, `us.anthropic.claude-…`.

@@ -26,7 +26,7 @@ GRAMMARS: Final = tuple(
 )
 """The grammars that come with Satchel, by name."""
 
-# Where a grammar's package or function is not called as usual.
+# Grammars whose package or function has an unusual name.
 _MODULES: Final = {"csharp": "c_sharp", "tsx": "typescript"}
 _FUNCTIONS: Final = {"php": "language_php", "tsx": "language_tsx", "typescript": "language_typescript"}
 
@@ -203,7 +203,7 @@ def _joined(definitions: list[_Definition]) -> list[_Definition]:
 def _text(data: bytes, node: Node) -> str:
     text = data[node.start_byte : min(node.end_byte, node.start_byte + _MAX_NAME_CHARS)].decode("utf-8", "replace")
     text = _SPACE.sub(" ", text.strip("\"'` \t\r\n"))
-    # Ruby names what it makes by symbols.
+    # Ruby names definitions by symbols (`:name`).
     return text[1:] if text.startswith(":") and not text.startswith("::") else text
 
 
@@ -234,7 +234,7 @@ def _blocks(definitions: list[_Definition], data: bytes, lines: _Lines) -> tuple
         above = blocks[parent] if parent != WHOLE_FILE else None
         is_member = bool(definition.owner) or (above is not None and BlockType(above.type).holds_members)
         is_method = is_member and definition.kind == BlockType.FUNCTION
-        # Functions in functions in functions: a name need not say all of it.
+        # The names of functions nested many levels deep are shortened.
         prefix = f"{above.qualified[:_MAX_QUALIFIED_CHARS]}." if above else ""
         if definition.owner and not (above and above.name == definition.owner):
             prefix += f"{definition.owner}."
@@ -313,7 +313,7 @@ def _mentions(
                 block = blocks[block].parent
             name = data[start : min(node.end_byte, start + _MAX_NAME_CHARS)].decode("utf-8", "replace")
             name = name.strip("\"'`<> \t\r\n" if kind == LinkKind.IMPORTS else "\"'` \t\r\n")
-            # A head like Elixir's `def f(x)` reads as a call of what it defines.
+            # tree-sitter parses Elixir's `def f(x)` as a call of the defined function.
             if name and "\n" not in name and (start, name) not in own:
                 mentions.add(Mention(block, kind, name))
     return tuple(sorted(mentions))

@@ -1,7 +1,7 @@
 """Convert a document to the stored text and outline: pages, sections on pages, pieces.
 
-The text is that of all pages, each under a line with its number. A piece stands on one page; a section that goes on
-over the border is cut there, and the page says in which section it stands.
+The text consists of all pages, each under a line with the page number. A piece lies on a single page; a section that
+crosses a page border is cut there, and the next page names the section.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BETWEEN_HEADINGS: Final = " > "
 
 _OTHER_LINE_ENDS: Final = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Converters guard whatever could be markup; `max\_len` is then neither found nor quoted as what it is.
+# Converters escape all possible markup; `max\_len` would be neither found nor quoted as `max_len`.
 _NEEDLESS_ESCAPE: Final = re.compile(r"(?<=[^\\\n])\\([_*~$<>])|(?<![^\n])\\(?=_)")
 _TABLE_RULE: Final = re.compile(r"^\s*\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?\s*\|?\s*$", re.MULTILINE)
 _MARKUP: Final = re.compile(r"[*_`]{1,3}|\[([^\]]*)\]\([^)]*\)")
@@ -87,7 +87,7 @@ class _Outliner:
 
     unit: PageUnit
     bookmarks: dict[int, tuple[str, ...]]
-    """For each page on which entries of the table of contents begin, the headings above it."""
+    """Headings from the table of contents, by the page on which an entry begins."""
     blocks: list[OutlineBlock] = field(default_factory=list)
     pieces: list[OutlinePiece] = field(default_factory=list)
     pages: list[OutlinePage] = field(default_factory=list)
@@ -166,8 +166,8 @@ class _Outliner:
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The headings above a page, and the headings above each section of the page.
 
-        A document's own table of contents knows better than we do what is a heading; without one, what was open at
-        the end of a page is open at the start of the next.
+        A document's table of contents takes precedence over headings recognized in the text; without a table of
+        contents, the headings at the end of a page apply to the start of the next page.
         """
         trails: list[tuple[str, ...]] = []
         for block in blocks:
@@ -177,7 +177,7 @@ class _Outliner:
         at_start = trails[0] if begins else self.open
         self.open = trails[-1] if trails else self.open
         if self.bookmarks:
-            # What begins on this page holds for it; what began earlier, for those on which nothing begins.
+            # An entry that begins on this page applies; on a page without entries, the last entry before.
             self.marked = self.bookmarks.get(number, self.marked)
             return self.marked, [(*self.marked[:1], *trail)[-_MAX_TRAIL_HEADINGS:] for trail in trails]
         return at_start, trails

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 LONG_SIDE: Final = 200  # in pixels; smaller pictures are ornaments
 SHORT_SIDE: Final = 100
-"""In pixels: pictures that are smaller are ornaments."""
+"""In pixels; smaller pictures are ornaments."""
 
 MOST_PAGES: Final = 3
-"""A picture on more pages is a logo or a background, and is told of where it stands first."""
+"""A picture on more pages is a logo or a background; its text is given on the first page only."""
 
 _MIN_LINE_CHARS: Final = 2  # letters and digits: a single character is mostly a dot or stroke taken for a letter
 
-# What is as short as a label is a label, though the page's text may name the same year or town.
+# Shorter lines are labels, even if the page's text names the same year or town.
 _MIN_REPEATED_WORDS: Final = 4
 _MIN_SCATTERED_WORDS: Final = 6  # all on the page, in any order: fewer words would match by chance
 _MIN_WORD_LETTERS: Final = 3  # shorter words and numbers are on most pages and prove no repetition
@@ -51,7 +51,7 @@ def text_in_pictures(pages: Sequence[tuple[str, Sequence[Picture]]], recognition
             if picture.key not in lines:
                 labels = recognition.labels_in(picture.make)
                 lines[picture.key] = [line for line in labels if sum(map(str.isalnum, line.text)) >= _MIN_LINE_CHARS]
-            # What the page's text says too may have been written over the picture: on another page it is not its own.
+            # Lines also in the page's text may be written over the picture, and are dropped for later pages, too.
             lines[picture.key] = _own_lines(lines[picture.key], text, picture.over())
             part = "\n".join(in_rows(lines[picture.key]))[:_MAX_PICTURE_CHARS]
             rows |= dict.fromkeys(filter(None, part.split("\n")))
@@ -88,7 +88,7 @@ def _spaced(text: str) -> str:
 _MIN_PAGE_SHARE: Final = 0.05  # of the page's area; smaller pictures are logos and icons
 _WHOLE_PAGE_SHARE: Final = 0.8  # of the page's area; larger pictures are scans or backgrounds
 
-# A picture of the whole page under this much text is a scan that was recognized already, or paper.
+# A picture of the whole page under more text is a scan with a text layer, or a background.
 _FULL_PAGE_CHARS: Final = 400
 _MAX_PICTURES_ON_PAGE: Final = 200  # bounds the time for a page made of thousands of fragments
 _MAX_SOURCE_PIXELS: Final = 60_000_000  # bounds memory: PDFium unpacks a picture to render anything beside it
@@ -96,7 +96,7 @@ _MAX_CROP_PIXELS: Final = 6_000_000  # bounds the time for OCR; larger crops are
 _MIN_PIXELS_PER_POINT: Final = 150 / 72  # 150 dpi; at less, small letters have too few pixels for OCR
 _MAX_PIXELS_PER_POINT: Final = 300 / 72  # 300 dpi, the usual resolution for OCR; more costs time and memory
 
-# Programs cut pictures into strips; those that touch, within so many points, are one.
+# Programs cut pictures into strips; strips this close to each other are merged.
 _TOUCHING_POINTS: Final = 2.0
 
 

@@ -42,7 +42,7 @@ _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*)$")
 _FENCE: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _LETTERS: Final = re.compile(r"[\W_]+")
 
-# What a mark stands for is written at the end of the text, indented.
+# The text of a note stands at the end of the document, indented.
 _NOTE: Final = re.compile(r"^\[\^(cmt)?(\d{1,9})\]:[ \t]*\n?[ \t]*(?=\S)", re.MULTILINE)
 _MARK: Final = re.compile(r"\[\^(\d{1,9})\]|\[cmt:(\d{1,9})\]|\[\^cmt(\d{1,9})\]")
 _AT_END: Final = re.compile(r"(?:\[\^(?:cmt)?\d{1,9}\]|\[cmt:\d{1,9}\])+$")
@@ -51,7 +51,7 @@ _AT_END: Final = re.compile(r"(?:\[\^(?:cmt)?\d{1,9}\]|\[cmt:\d{1,9}\])+$")
 def without_marks(markdown: str, *, at_ends: bool) -> str:
     """The Markdown without marks of notes and comments inside paragraphs, where marks break words and quotations.
 
-    A note's mark at the end of its paragraph is kept if asked for; the notes and comments themselves always are.
+    With `at_ends`, a note's mark at the end of a paragraph is kept; the notes and comments themselves always are.
     """
     known = {(note[1] or "", note[2]) for note in _NOTE.finditer(markdown)}
     if not known:
@@ -64,7 +64,7 @@ def without_marks(markdown: str, *, at_ends: bool) -> str:
 
 def _line_without(line: str, known: set[tuple[str, str]], marked: set[str] | None) -> str:
     def is_note(mark: re.Match[str]) -> bool:
-        # Inside of sentences, notes have the numbers of the file, which are others than those at its end.
+        # Inside sentences, notes have the numbers of the file, which differ from the numbers at the end.
         return bool(mark[1]) or ("cmt", mark[2] or mark[3]) in known
 
     end = _AT_END.search(line.rstrip())
@@ -143,14 +143,14 @@ _MAX_PRESENTATION_BYTES: Final = 20_000_000  # bounds memory; slides of larger p
 _MAX_NOTES_BYTES: Final = 2_000_000  # of a slide's notes as XML: bounds memory; larger notes are left out
 _MAX_NOTES_CHARS: Final = 100_000  # of a slide: notes should not crowd out the slides; the rest is cut
 
-# What stands on a page of notes besides them.
+# Placeholders on a page of notes that are not notes.
 _NO_NOTES: Final = frozenset({"sldImg", "sldNum", "dt", "hdr", "ftr"})
 
 
 def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
     """The slides in presentation order with speaker notes, from slides in the order of file numbers.
 
-    They are left as given when it cannot be told which is which.
+    The order stays unchanged if slides cannot be matched to files.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -233,7 +233,7 @@ _WITH_MARKS: Final = frozenset({"docx", "odt"})
 _MAX_TABLE_CELLS: Final = 5_000_000  # bounds the memory of Xberg for huge sheets
 _MAX_HTML_DEPTH: Final = 1000  # bounds the recursion of Xberg on hostile nesting
 
-# Xberg writes a slide of OpenDocument as a rule, then its name as a heading.
+# Xberg writes a horizontal rule before each slide of OpenDocument, then the slide's name as a heading.
 _ODP_SLIDE: Final = re.compile(r"^-----\n\n## (.*)$", re.MULTILINE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})</title", re.IGNORECASE)
 _TITLE_SEARCH_CHARS: Final = 20_000  # `<title>` stands in the head of a page; bounds the search
@@ -317,7 +317,7 @@ def extract(kind: str, data: bytes) -> Any:
 def _refused(kind: str, message: str) -> CannotRead:
     if "encrypt" in message.lower() or "password" in message.lower():
         return CannotRead("is encrypted; save it without a password to have it read")
-    # The message quotes the file; what a stranger wrote is no reason of ours.
+    # Xberg's message quotes the untrusted file, and is not passed on.
     return CannotRead(f"is a damaged {kind.upper()}")
 
 
@@ -355,7 +355,7 @@ def _own_pages(kind: str, result: Any) -> Iterator[Illustrated]:
             text = page.content.strip("\n").removeprefix(f"## {page.sheet_name}") if name else page.content
             if name and text.strip():
                 text = f"## {_escaped(name)}\n\n{text}"
-            # In a PPTX, Xberg gives the notes to slides whose files have the same numbers, which are others.
+            # In a PPTX, Xberg matches notes to slides by file number, which is wrong; see `in_shown_order`.
             if page.speaker_notes and kind != "pptx":
                 text += f"\n\nSpeaker notes: {page.speaker_notes}"
             yield _page(number, text, name, kind)
@@ -429,5 +429,5 @@ def _chapters(package: Element, place: str) -> list[str]:
 
 
 def _parsed(archive: zipfile.ZipFile, path: str) -> Element:
-    # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
+    # `check_zip` has refused entity declarations, and Expat limits their expansion, too.
     return fromstring(archive.read(path), XMLParser())  # noqa: S314

@@ -19,8 +19,8 @@ MOST_CHARS: Final = 3000  # decision 0026; longer parts make citations vague, sh
 _MAX_TABLE_ROWS: Final = 20  # longer tables are cut, to keep the header near every row
 _BETWEEN: Final = " > "
 
-# A page that the next section may end is at least this part of a full one: a page for every short section would be too
-# many. What is no part of the same chapter never shares a page.
+# The next section starts a new page only if the current page is at least a third full: a page for every short section
+# would be too many. Sections of different chapters never share a page.
 _MIN_PAGE_DIVISOR: Final = 3
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*$")
@@ -57,7 +57,7 @@ def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "")
         only_headings = all(part.level for part in gathered)
         is_full = size + len(block.text) > most_chars or (block.level and size >= most_chars // _MIN_PAGE_DIVISOR)
         if gathered and not only_headings and (is_full or 0 < block.level < level):
-            # A heading stays with what it is the heading of.
+            # A heading stays with the text below.
             headings = _trailing_headings(gathered)
             finish()
             gathered += headings
@@ -201,10 +201,10 @@ def _blocks(markdown: str) -> Iterator[_Block]:
         yield _Block("\n".join(gathered))
 
 
-# A comma is as often the sign of a fraction, and a bar stands in texts.
+# In order of preference: a comma may be a decimal sign, and a bar stands in texts.
 _DELIMITERS: Final = "\t;,|"
 _SAMPLE_CHARS: Final = 20_000  # bounds the search for the delimiter
-# How Excel tells the mark that it used.
+# Excel's declaration of the delimiter.
 _SEPARATOR: Final = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
 _SAMPLE_ROWS: Final = 20  # the first rows show the delimiter and the width of a table
 _MAX_CELL_CHARS: Final = 1_000_000  # longer cells come from an unclosed quotation mark or from data that is no table
@@ -257,7 +257,7 @@ def _markdown(rows: list[list[str]]) -> str:
         return ""
     # A title over the table is a row with one cell.
     width = max(1, *map(len, rows[:_SAMPLE_ROWS]))
-    # Short rows of very wide tables are left short: the cells they lack would be most of the text.
+    # Short rows of very wide tables are not padded: empty cells would be most of the text.
     filled = width if width <= _MAX_PADDED_COLUMNS else 1
     lines = [f"| {' | '.join(row + [''] * (filled - len(row)))} |" for row in rows]
     return "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])

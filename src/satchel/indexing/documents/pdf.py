@@ -1,7 +1,7 @@
 """PDF pages in file order, read by LiteParse; PDFium reads the pages on which LiteParse fails.
 
-Of what stands on every page (running heads and feet, page numbers) only what recurs is taken off, only from the edges
-of pages, and a running head stays where it stands first.
+Running heads, running feet and page numbers are removed only if they recur, and only from the edges of pages; the
+first occurrence of a running head stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# Less than three pages show no habit.
+# Text on fewer pages may repeat by chance.
 _MIN_REPEATED_PAGES: Final = 3
 _REPEATED_PAGES_SHARE: Final = 0.5  # of pages with text: heads of left and right pages may differ
 _EDGE_BLOCKS: Final = 2  # at the top and at the bottom: a running head and a page number
@@ -78,7 +78,7 @@ def _edges(number: int, blocks: list[str]) -> Iterator[_Edge]:
     top = places[:_EDGE_BLOCKS]
     for at in dict.fromkeys([*top, *places[-_EDGE_BLOCKS:]]):
         block = blocks[at]
-        # Tables, lists and code are what the page is about.
+        # Tables, lists and code are content.
         if len(block) <= _MAX_EDGE_CHARS and "\n" not in block and not block.startswith(("|", "- ", "```")):
             yield _Edge(number, at, at in top, " ".join(_EMPHASIS.sub("", block).split()).casefold())
 
@@ -110,7 +110,7 @@ _MIN_TEXT_CHARS: Final = 24
 
 _BROKEN_WORD: Final = re.compile(r"([a-zà-ÿ]{2,})(?:-\n|\x02)([a-zà-ÿ]{2,})", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-zà-ÿ]{4,}", re.IGNORECASE)
-# A line's emphasis may end where the line does.
+# Emphasis (`**`) may close at the line break.
 _STILL_BROKEN: Final = re.compile(r"(?<![a-zà-ÿ-])([a-zà-ÿ]{2,})-(\*{0,3}) ([a-zà-ÿ]{2,})(?![a-zà-ÿ-])", re.IGNORECASE)
 _HYPHENATED: Final = re.compile(r"\b[a-zà-ÿ]{2,}-[a-zà-ÿ]{2,}\b", re.IGNORECASE)
 
@@ -240,7 +240,7 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
         if seen:
             draft.recognized = True
             draft.text = seen
-            # The stamp on the scan is mostly in the picture too.
+            # OCR of the page mostly includes the stamp.
             draft.markdown = seen if draft.markdown in seen else f"{draft.markdown}\n\n{seen}".strip("\n")
 
 
@@ -312,7 +312,7 @@ def _rejoin_broken_words(texts: list[str], hyphenated: set[str]) -> list[str]:
 
 def _title(file: Any) -> str:
     title = one_line(tidy(file.get_metadata_value("Title")))
-    # What programs write when their user gave none.
+    # Defaults of programs for files without a title.
     return "" if title.casefold() in ("untitled", "(anonymous)") else title
 
 

@@ -49,7 +49,7 @@ def with_picture(data: bytes, work: Callable[[Image], T]) -> T | Unreadable:
     from PIL import Image
 
     with warnings.catch_warnings():
-        # Pillow's own limit stands in the way of ours; the size is in the header, and is looked at before the pixels.
+        # Pillow's limit is lower than MOST_PIXELS, which is checked below by the header, before pixels are decoded.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
             with Image.open(io.BytesIO(data), formats=_FORMATS) as image:

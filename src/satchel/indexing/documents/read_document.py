@@ -1,6 +1,6 @@
 """Read a document in this process: the bytes decide the format, the name is a hint.
 
-For files that strangers made there are `DocumentReaders`.
+Untrusted files are read by `DocumentReaders` instead.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from satchel.models.files import DOCUMENT_KINDS, DocumentKind, kind_name, page_u
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
 _HTML_SEARCH_BYTES: Final = 4096  # HTML shows in its first tags; bounds the search
 
-# Pages as a browser shows them; what is filled in by a program first is source text.
+# Whole HTML pages are documents; templates, filled in by a program, are source text.
 _WHOLE_PAGE: Final = re.compile(rb"<html[\s>]|<!doctype\s+html", re.IGNORECASE)
 _TEMPLATE_MARKS: Final = (b"{{", b"{%", b"<?php", b"<%", b"<?=")
 
-# A part of a page that says something: what programs export, and people keep of what they read.
+# HTML fragments, as exported by programs or saved by readers.
 _FRAGMENT: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?(?>\s+|<!--.*?-->|<\?xml[^>]*>)*+"
     rb"<(?:h[1-6]|p|div|article|section|main|header|body|head|title|nav|aside|figure|table|ul|ol|dl|blockquote|pre)"
@@ -92,7 +92,7 @@ def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
         return _ole_kind(data, expected)
     if data.startswith(_ZIP):
         return _zip_kind(data, expected)
-    # Programs without an office write web pages under an office's suffix.
+    # Some programs export HTML under an office suffix.
     return "html" if expected in _OFFICE_SUFFIXES and not is_binary(data) and _is_page(data) else ""
 
 
@@ -177,7 +177,7 @@ def _bounded(document: Document, options: ReadOptions) -> Document:
     for page in document.pages[: options.most_pages]:
         size = len(page.markdown) + len(page.name) + len(page.seen) + sum(map(len, page.captions))
         if size > left:
-            # A page is kept as far as it goes: a sheet is one page, however long.
+            # Part of the page is kept, because a sheet is a single page of any length.
             pages.append(Page(page.number, page.markdown[:left].rpartition("\n")[0], page.name, pictures=page.pictures))
             note = f"is longer than {options.most_chars:,} characters; the rest of it was not read"
             notes = document.notes if note in document.notes else (*document.notes, note)

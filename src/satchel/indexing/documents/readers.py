@@ -81,7 +81,7 @@ def serve(memory_bytes: int) -> None:
 def _answer(requests: IO[bytes], send: Callable[[Answer], None]) -> None:
     request = receive(requests, Request, _MAX_REQUEST_BYTES)
     data = receive_payload(requests, _MAX_REQUEST_BYTES)
-    # Should nobody be left to stop us, these do: signals that need no interpreter to be obeyed.
+    # If the parent is gone, these limits end the process: the default actions of the signals need no interpreter.
     signal.setitimer(signal.ITIMER_REAL, request.seconds + 5)
     _limit_cpu(request.seconds)
     if request.picture is not None:
@@ -121,7 +121,7 @@ _DEADLINE_SECONDS: Final = 120.0  # beyond OCR; a document that takes longer hol
 _MAX_PICTURE_BYTES: Final = 200_000_000  # above the 120 MB of an uncompressed page (pictures._MAX_RENDERED_PIXELS)
 _BYTES_PER_CHARACTER: Final = 8  # UTF-8 takes four at most; as much again for what is not counted as text
 
-# A long PDF stops at the pages that it has before the deadline takes them all.
+# Reading of a long PDF stops before the deadline, which would lose all pages.
 _PAGES_SHARE: Final = 0.7
 
 # Libraries leak a little with every file; a new child costs a tenth of a second.

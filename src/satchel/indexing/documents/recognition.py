@@ -28,12 +28,12 @@ HOW_TO_READ: Final = "install tesseract-ocr, or Satchel's extra ocr, to read"
 _PAGE_SECONDS: Final = 60  # for a page by Tesseract; a slower page would use up the time of the document
 _LANGUAGES: Final = re.compile(r"[A-Za-z0-9_]{2,40}(?:\+[A-Za-z0-9_]{2,40}){0,9}")
 
-# Letters are read best when some thirty pixels high; more than this is more work and no more text.
+# OCR works best on letters about thirty pixels high; larger pictures cost time and give no more text.
 _MAX_SIDE_PIXELS: Final = 3600
 _MIN_SIDE_PIXELS: Final = 1000  # smaller pages are doubled in size: their letters are too small
 _MIN_CHART_SIDE_PIXELS: Final = 1600  # labels of charts are smaller than the letters of pages
 
-# What engines are less sure of than this is mostly lines and dots taken for letters.
+# Less confident words are mostly lines and dots taken for letters.
 _MIN_CONFIDENCE_PERCENT: Final = 50.0
 _MIN_CONFIDENCE_SHARE: Final = 0.6  # the same on the scale of RapidOCR, from 0 to 1
 _MIN_AXIS_CONFIDENCE_PERCENT: Final = 70.0  # horizontal labels, turned with the axis, look like letters too
@@ -41,7 +41,7 @@ _MIN_PHOTO_CONFIDENCE_PERCENT: Final = 90.0  # grain looks like letters here and
 _MIN_SURE_WORDS_SHARE: Final = 0.5  # with fewer sure words, the picture is a photograph
 _MIN_AXIS_LETTERS: Final = 3  # an axis has a word for a name; fewer letters are numbers misread
 
-# Where a chart's upright text stands: the name of its vertical axis.
+# The left part of a chart, with the vertical name of the axis.
 _AXIS_WIDTH_SHARE: Final = 0.18
 _TSV_COLUMNS: Final = 12  # fixed by Tesseract's TSV format
 _SPARSE: Final = ("--psm", "11", "tsv")
@@ -56,7 +56,7 @@ _MAX_LABEL_WORDS: Final = 3  # so short a line must match in every word; longer 
 _NEARLY_ALL_SHARE: Final = 0.8  # of the words of the text; the order of the labels is used above
 _AROUND_WORDS: Final = ".,;:!?()[]{}|'\"“”‘’*_~-—–"
 
-# Two columns: hardly a line runs across the gap between them, and lines fill the column that they stand in.
+# Two columns: few lines cross the gap between the columns, and lines fill their column.
 _MAX_ACROSS_SHARE: Final = 0.2
 _MIN_COLUMN_LINES: Final = 3  # fewer lines side by side are a heading or a table
 _MIN_FILLED_SHARE: Final = 0.5  # of the column's width, by the median line; cells of tables fill less
@@ -65,7 +65,7 @@ _MIN_FILLED_SHARE: Final = 0.5  # of the column's width, by the median line; cel
 class Engine(NamedTuple):
     """An OCR engine: a function for pages (prose, in reading order), and a function for chart labels with a time limit.
 
-    `lacks` says which of the languages it cannot read here; it reads with the others.
+    `lacks` returns the requested languages that are not installed; the engine reads with the remaining languages.
     """
 
     text: Callable[[Image, str], str]
@@ -86,7 +86,7 @@ def engine_named(name: str = "") -> Engine | None:
 def with_tesseract(image: Image, languages: str) -> str:
     """The text in a picture, by the program `tesseract`, given only the picture.
 
-    What does not look like a page of prose is read once more for labels: as a page, a chart loses its numbers.
+    A picture without prose is read a second time for labels: as a page, a chart loses its numbers.
     """
     text = _joined(_tesseract(_prepared(image), languages, _PAGE_SECONDS))
     if not _is_prose(text):
@@ -171,7 +171,7 @@ def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Li
 def _run_tesseract(*arguments: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
     program = shutil.which("tesseract")
     assert program is not None
-    # What is done before it starts is nothing but one system call.
+    # preexec_fn makes a single system call, which is safe between fork and exec.
     return subprocess.run(  # noqa: S603 - the program's own path, and arguments of ours
         [program, *arguments], capture_output=True, check=False, preexec_fn=dying_with_us(), **how
     )
@@ -345,17 +345,17 @@ class ReadOptions(NamedTuple):
 
     ocr: bool = True
     languages: str = "eng"
-    """Tesseract's names of them, with `+` between: `eng+deu`."""
+    """Tesseract's language names, joined by `+`: `eng+deu`."""
     most_pages: int = 5000
     most_chars: int = 30_000_000
     read_seconds: float = 90.0
-    """How long the pages of one PDF may take; what was not reached by then is left out."""
+    """Time limit for the pages of a PDF; later pages are left out."""
     ocr_seconds: float = 600.0
-    """How long the scans of one document may take, beyond what reading it takes."""
+    """Time limit for the scans of a document, in addition to reading."""
     engine: str = ""
-    """`tesseract` or `rapidocr`; empty for the first of them that is there."""
+    """`tesseract` or `rapidocr`; empty for the first installed engine."""
     picture_seconds: float = 30.0
-    """How long the pictures on pages with text may take, beyond what scans may take."""
+    """Time limit for pictures on pages with text, in addition to scans."""
 
 
 _MAX_PICTURE_SECONDS: Final = 20.0  # a slower picture would use up the time of the document (picture_seconds)

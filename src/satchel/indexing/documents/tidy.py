@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from satchel.models.document import Unreadable
 from satchel.text.visible import make_visible_line
 
-# Fonts without a table of characters, and forgers, give control characters; no page is the poorer without them.
+# Control characters come from fonts without a character table, or from attackers; no page needs them.
 _JUNK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){2,}")
@@ -88,7 +88,7 @@ class _Part(NamedTuple):
 def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
     """Captions of figures and tables, with continuation lines.
 
-    Wide gaps part the columns of a line. The same text as Markdown, if there is one, tells what is a table's.
+    Wide gaps separate the columns of a line. The same text as Markdown, if given, shows which lines belong to a table.
     """
     captions: dict[str, None] = {}
     lines = text.splitlines()
@@ -127,7 +127,7 @@ def _with_continuation(caption: _Part, lines: list[str], at: int, markdown: str)
         if last.endswith(_FINAL) or not following or len(parts) > columns or _NEW_BLOCK.match(line):
             break
         (text, *_) = following
-        # A line that is not full ends there; what begins with a capital is then something new.
+        # After a short line, a line that begins with a capital letter starts a new paragraph.
         goes_on = text[0].islower() or (
             text[0].isalpha() and len(last) + len(text.split()[0]) >= width * _FULL_LINE_SHARE
         )

@@ -29,11 +29,11 @@ _MAX_MARKUP_BYTES: Final = 400_000_000  # bounds the time: all markup is searche
 _ENCRYPTED_FLAG: Final = 1  # bit 0 of an entry's flags in the zip format
 
 _MARKUP: Final = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".vml", ".svg")
-# E-books name the type of their pages; office files name none. Entities are nobody's honest need.
+# Pages of e-books have a DOCTYPE, parts of office files have none. No honest document declares entities.
 _TYPED: Final = (".ncx", ".xhtml", ".html", ".htm", ".opf", ".svg")
 
 BROKEN: Final = (*BROKEN_ZIP, KeyError)
-"""The same, and that a part is not there."""
+"""Errors of broken archives (BROKEN_ZIP), and KeyError for a missing part."""
 
 
 def part_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> bytes:
@@ -49,7 +49,7 @@ def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element 
     """A part of a checked archive as an XML tree; None for parts without a markup suffix, not checked for entities."""
     data = part_of(archive, place, most_bytes) if place.lower().endswith(_MARKUP) else b""
     try:
-        # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
+        # `check_zip` has refused entity declarations, and Expat limits their expansion, too.
         return fromstring(data) if data else None  # noqa: S314
     except (ParseError, ValueError, LookupError):
         return None
@@ -92,7 +92,7 @@ def _check_markup(archive: zipfile.ZipFile) -> None:
         left -= entry.file_size
         if left < 0:
             raise CannotRead(f"holds more than {_MAX_MARKUP_BYTES:,} bytes of markup")
-        # Read to its end: a part that is longer than it says does not have the checksum that it says.
+        # Read the whole part: a part longer than declared fails the check of its CRC.
         text = archive.read(entry).replace(b"\0", b"")
         if b"<!ENTITY" in text or (b"<!DOCTYPE" in text and not name.endswith(_TYPED)):
             raise CannotRead("declares XML entities, which can grow without end")
