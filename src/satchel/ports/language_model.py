@@ -36,13 +36,13 @@ class AnswerStream:
 
     def __init__(self, pieces: Generator[str, None, Completion]) -> None:
         self._pieces = pieces
-        self._said: list[str] = []
+        self._received: list[str] = []
         self._completion: Completion | None = None
 
     @property
     def said(self) -> str:
         """All text received until now."""
-        return "".join(self._said)
+        return "".join(self._received)
 
     @property
     def completion(self) -> Completion | None:
@@ -63,7 +63,7 @@ class AnswerStream:
             # A generator that has ended raises StopIteration again, without a value.
             self._completion = end.value or self._completion
             raise StopIteration from None
-        self._said.append(piece)
+        self._received.append(piece)
         return piece
 
     def __enter__(self) -> AnswerStream:
@@ -106,10 +106,10 @@ def stream_with_context(
     """The model's answer as a stream; a single part from a model without streaming."""
     if isinstance(model, StreamingLanguageModel):
         return model.stream_with_context(query, context, system_message, max_tokens)
-    return AnswerStream(_in_one_piece(model, query, context, system_message, max_tokens))
+    return AnswerStream(_as_single_part(model, query, context, system_message, max_tokens))
 
 
-def _in_one_piece(
+def _as_single_part(
     model: LanguageModel, query: str, context: str, system_message: str, max_tokens: int
 ) -> Generator[str, None, Completion]:
     completion = model.complete_with_context(query, context, system_message, max_tokens)

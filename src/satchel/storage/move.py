@@ -221,7 +221,7 @@ def differing_question(source: Store, target: Store, source_tally: Tally) -> str
     for sample, principal in zip(source_tally.samples, cycle(principals or [EVERYONE])):
         query = _query(sample, by_meaning=by_meaning)
         filters = Filters(readers=frozenset({DEFAULT, EVERYONE, principal}))
-        if not _alike(*(_evidence(store, query, filters) for store in (source, target))):
+        if not _same_evidence(*(_evidence(store, query, filters) for store in (source, target))):
             return sample.name
     return None
 
@@ -253,7 +253,7 @@ def _rounded(signals: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted((name, round(value, _COMPARED_DECIMALS)) for name, value in signals.items())
 
 
-def _alike(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
+def _same_evidence(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
     """True if the evidence is the same; among equally good pieces, any may be last in the top list."""
     if sorted(evidence for _, evidence in there) != sorted(evidence for _, evidence in here):
         return False
@@ -267,8 +267,8 @@ _ROWS_AT_ONCE: Final = 10_000  # per commit: an interruption repeats at most thi
 _MAX_ROUNDS: Final = 5  # a source still changing after five full transfers is too busy: the caller gets IndexBusy
 # Outlasts the lock of a killed process, which a database may hold for a moment; a living writer is reported as busy.
 _PATIENCE_S: Final = 10.0
-_RIGHTS: Final = (RowKind.MEMBERS, RowKind.GRANTS)
-_REST: Final = (RowKind.LINKS, RowKind.ACTIVITY, RowKind.COMMITS)
+_ACCESS_KINDS: Final = (RowKind.MEMBERS, RowKind.GRANTS)
+_OTHER_KINDS: Final = (RowKind.LINKS, RowKind.ACTIVITY, RowKind.COMMITS)
 
 
 class Side(NamedTuple):
@@ -305,11 +305,11 @@ class MoveReport:
     seconds: float = 0.0
 
 
-def _unwatched(_doing: str, _done: int, _of: int) -> None:
+def _ignore_progress(_doing: str, _done: int, _of: int) -> None:
     """Ignore progress reports."""
 
 
-def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
+def move(source: Side, target: Side, watch: Watcher = _ignore_progress) -> MoveReport:
     """Transfer everything from the source to the target, and verify the result."""
     started = time.perf_counter()
     moving = _Move(source, target, watch, MoveReport(source.name, target.name))
@@ -320,7 +320,7 @@ def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
     return moving.report
 
 
-def verify(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
+def verify(source: Side, target: Side, watch: Watcher = _ignore_progress) -> MoveReport:
     """Compare the target with the source; any difference raises StoresDiffer."""
     started = time.perf_counter()
     source.refuse_unfinished()
@@ -343,18 +343,18 @@ class _Move:
     report: MoveReport
 
     def run(self) -> None:
-        self._refuse()
+        self._check_stores()
         with self.target.store.write() as writer:
             writer.blocks.set_default(DefaultAccess.DENY)
             writer.transfer.set_facts({MOVING: self.source.name})
-        source_tally = self._carried()
+        source_tally = self._transfer_until_equal()
         with self.target.store.write() as writer:
             writer.blocks.set_default(source_tally.policy)
             writer.transfer.set_facts({MOVING: None})
         self.target.store.catch_up()
         self.report.held = source_tally.kinds
 
-    def _refuse(self) -> None:
+    def _check_stores(self) -> None:
         """Raise an error for an unsuitable source or target."""
         self.source.refuse_unfinished()
         store, name = self.target
@@ -376,15 +376,15 @@ class _Move:
             return
         raise InvalidOption("target", name, problem)
 
-    def _carried(self) -> Tally:
+    def _transfer_until_equal(self) -> Tally:
         """Repeat the transfer until both stores are equal; return the tally of the source."""
         before: Tally | None = None
         for _ in range(_MAX_ROUNDS):
             self.report.rounds += 1
-            self._carry()
+            self._transfer_once()
             source_tally, target_tally = _tally_both(self.source, self.target, self.watch)
             differences = source_tally.differences(target_tally, policy_too=False)
-            if not differences and self._answers(source_tally):
+            if not differences and self._answers_match(source_tally):
                 return source_tally
             if differences and before is not None and not before.differences(source_tally):
                 # The source has not changed for a whole round, yet the stores differ.
@@ -392,7 +392,7 @@ class _Move:
             before = source_tally
         raise IndexBusy(self.source.name, "")
 
-    def _answers(self, source_tally: Tally) -> bool:
+    def _answers_match(self, source_tally: Tally) -> bool:
         """True if both stores give the same answers; False if the source has changed since the count."""
         self.watch("arranging", 0, 0)
         self.target.store.catch_up()
@@ -407,22 +407,22 @@ class _Move:
 
     # -- one round
 
-    def _carry(self) -> None:
-        self._carry_facts()
-        for kind in _RIGHTS:
-            self._carry_rows(kind)
-        self._drop_what_is_gone()
-        self._carry_files()
-        for kind in _REST:
-            self._carry_rows(kind)
+    def _transfer_once(self) -> None:
+        self._transfer_facts()
+        for kind in _ACCESS_KINDS:
+            self._transfer_rows(kind)
+        self._drop_deleted()
+        self._transfer_files()
+        for kind in _OTHER_KINDS:
+            self._transfer_rows(kind)
 
-    def _carry_facts(self) -> None:
+    def _transfer_facts(self) -> None:
         facts, known = self.source.store.transfer.facts(), self.target.store.transfer.facts()
         changed = {name: value for name, value in facts.items() if known.get(name) != value}
         with self.target.store.write() as writer:
             writer.transfer.set_facts({**dict.fromkeys(known.keys() - facts.keys()), **changed})
 
-    def _carry_files(self) -> None:
+    def _transfer_files(self) -> None:
         store = self.source.store
         after = done = 0
         total = store.transfer.count()
@@ -458,15 +458,15 @@ class _Move:
         if self.report.rounds == 1:
             self.report.passed += len(batch) - len(new) - len(amended)
 
-    def _drop_what_is_gone(self) -> None:
+    def _drop_deleted(self) -> None:
         with self.source.store.snapshot():
-            gone = self._gone()
+            gone = self._only_in_target()
             while batch := list(islice(gone, _FILES_AT_ONCE)):
                 with self.target.store.write() as writer:
                     writer.transfer.drop(batch)
                 self.report.dropped += len(batch)
 
-    def _gone(self) -> Iterator[str]:
+    def _only_in_target(self) -> Iterator[str]:
         """The paths present only in the target."""
         source_paths = _paths(self.source.store)
         in_source = next(source_paths, None)
@@ -476,7 +476,7 @@ class _Move:
             if in_source != path:
                 yield path
 
-    def _carry_rows(self, kind: RowKind) -> None:
+    def _transfer_rows(self, kind: RowKind) -> None:
         """Append missing rows; if the target's rows are no prefix of the source's rows, replace all of them."""
         self.watch(f"moving {kind.value}", 0, 0)
         with self.source.store.snapshot():
@@ -485,7 +485,7 @@ class _Move:
             if not is_beginning:
                 rows = self.source.store.transfer.rows(kind)
             # A single commit for members and grants: with half of them, a denied reader might have access.
-            following = None if kind in _RIGHTS else _ROWS_AT_ONCE - 1
+            following = None if kind in _ACCESS_KINDS else _ROWS_AT_ONCE - 1
             while (first := next(rows, None)) is not None or not is_beginning:
                 with self.target.store.write() as writer:
                     if not is_beginning:

@@ -99,8 +99,8 @@ def migrate(connection: Connection, where: str) -> int:
 def _migrate_from(connection: Connection, version: int) -> None:
     """Migrate the schema from a version to the next."""
     is_repeatable, script = _REPEATABLE[version], _script(_MIGRATIONS[version])
-    # What is made beside others waits for them, and they do not wait for it. In a transaction whoever is at work goes
-    # first; we do not make others queue behind us.
+    # CREATE INDEX CONCURRENTLY waits for others without blocking them. In a transaction a waiting migration would
+    # make all later statements queue behind it, hence the time limit.
     timeout_ms = 0 if is_repeatable else _LOCK_TIMEOUT_MS
     connection.execute(f"SET lock_timeout = {timeout_ms}".encode())
     with nullcontext() if is_repeatable else connection.transaction():

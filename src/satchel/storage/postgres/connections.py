@@ -114,7 +114,7 @@ class Visit:
             self.identity = identity
 
 
-class _OfThread(threading.local):
+class _ThreadState(threading.local):
     """The open transaction and the reserved connection of a thread."""
 
     visit: Visit | None = None
@@ -127,7 +127,7 @@ class Connections:
     def __init__(self, address: Address, *, most: int = _MAX_CONNECTIONS) -> None:
         self.address = address
         self.shown = address.shown
-        self._mine = _OfThread()
+        self._mine = _ThreadState()
         self._pid = os.getpid()
         with map_postgres_errors(self.shown), psycopg.connect(address.database, **_OPTIONS) as first:
             version = version_of(first)

@@ -87,14 +87,14 @@ class PostgresDatabase(Database):
     workspace: int
     like: str = "ILIKE"
     _last: PostgresRows | None = None
-    _held: dict[str, list[list[Any]]] = field(default_factory=dict)
-    _held_values: int = 0
+    _buffered: dict[str, list[list[Any]]] = field(default_factory=dict)
+    _buffered_values: int = 0
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> PostgresRows:
         """Run a statement."""
         rows = PostgresRows(self.connection)
-        if _can_wait(statement):
-            self._hold(statement, values)
+        if _is_bufferable(statement):
+            self._buffer(statement, values)
             return rows
         self.flush()
         rows.execute(with_psycopg_marks(statement).encode(), [storable(value) for value in values])
@@ -103,9 +103,9 @@ class PostgresDatabase(Database):
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Run a statement for each row of values, all in a single exchange."""
-        if _can_wait(statement):
+        if _is_bufferable(statement):
             for row in rows:
-                self._hold(statement, row)
+                self._buffer(statement, row)
         elif values := [[storable(value) for value in row] for row in rows]:
             self.flush()
             with self.connection.cursor() as cursor:
@@ -116,15 +116,15 @@ class PostgresDatabase(Database):
         self.flush()
         return 0 if self._last is None else self._last.rowcount
 
-    def _hold(self, statement: str, values: Sequence[Any]) -> None:
-        self._held.setdefault(statement, []).append([storable(value) for value in values])
-        self._held_values += len(values)
-        if self._held_values > _MAX_BUFFERED_VALUES:
+    def _buffer(self, statement: str, values: Sequence[Any]) -> None:
+        self._buffered.setdefault(statement, []).append([storable(value) for value in values])
+        self._buffered_values += len(values)
+        if self._buffered_values > _MAX_BUFFERED_VALUES:
             self.flush()
 
     def flush(self) -> None:
         """Send the buffered inserts."""
-        waiting, self._held, self._held_values = self._held, {}, 0
+        waiting, self._buffered, self._buffered_values = self._buffered, {}, 0
         for statement, rows in waiting.items():
             head, _, rest = with_psycopg_marks(statement).partition(" VALUES ")
             marks, ending, tail = rest.partition(")")
@@ -138,7 +138,7 @@ def with_psycopg_marks(statement: str) -> str:
     return statement.replace("?", "%s")
 
 
-def _can_wait(statement: str) -> bool:
+def _is_bufferable(statement: str) -> bool:
     """True if a statement only inserts a row and returns nothing."""
     return statement.startswith("INSERT INTO ") and "RETURNING" not in statement and "DO UPDATE" not in statement
 

@@ -139,12 +139,12 @@ def _put_vectors(db: PostgresDatabase, arrays: Mapping[str, NDArray[Any]], lists
     pieces, owners = arrays["piece_ids"].tolist(), arrays["piece_files"].tolist()
     rows = (
         (piece, files[owner], int(lists[owner]), indexed if vector else 0, vector)
-        for piece, owner, vector in zip(pieces, owners, map(_written, arrays["vectors"]), strict=True)
+        for piece, owner, vector in zip(pieces, owners, map(_vector_text, arrays["vectors"]), strict=True)
     )
     _insert(db, _DENSE_ROWS, rows)
 
 
-def _written(vector: NDArray[np.int8]) -> str | None:
+def _vector_text(vector: NDArray[np.int8]) -> str | None:
     """A vector in pgvector's text format; None for a zero vector."""
     return str(vector.tolist()) if vector.any() else None
 
@@ -264,37 +264,37 @@ class PostgresWriter(RelationalWriter):
         super().__init__(database, generation)
         self.database = database
         self._new_vectors = False
-        self._stock: list[int] = []
-        self._taken = 1
+        self._reserved: list[int] = []
+        self._reserve_count = 1
         self._put = 0
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """Insert a file with a number reserved in advance, to save a round trip."""
-        if not self._stock:
+        if not self._reserved:
             numbers = self.database.connection.execute(
-                "SELECT nextval('satchel.file_id_seq') FROM generate_series(1, %s)", (self._taken,)
+                "SELECT nextval('satchel.file_id_seq') FROM generate_series(1, %s)", (self._reserve_count,)
             )
-            self._stock = [int(row[0]) for row in numbers.fetchall()][::-1]
-            self._taken = min(2 * self._taken, _MAX_RESERVED_NUMBERS)
+            self._reserved = [int(row[0]) for row in numbers.fetchall()][::-1]
+            self._reserve_count = min(2 * self._reserve_count, _MAX_RESERVED_NUMBERS)
         self._put += 1
-        number = self._stock.pop()
+        number = self._reserved.pop()
         self._db.insert("file", f"id, {FILE_COLUMNS}", [(number, *values)])
         return number
 
     def _dropping(self, file: int) -> None:
-        self._bury([file])
+        self._mark_dead([file])
         self._db.execute("DELETE FROM dense WHERE workspace = ? AND file = ?", (self._db.workspace, file))
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
         """Change access lists of files; their search data under the old lists is dead from this commit on."""
-        self._bury([file for file, _ in changed])
+        self._mark_dead([file for file, _ in changed])
         super().regrant(changed)
         self._db.executemany(
             "UPDATE file SET segment = 0 WHERE workspace = ? AND id = ? AND segment > 0",
             ((self._db.workspace, file) for file, _ in changed),
         )
 
-    def _bury(self, files: Sequence[int]) -> None:
+    def _mark_dead(self, files: Sequence[int]) -> None:
         self.database.flush()
         self.database.connection.execute(
             "INSERT INTO dead (workspace, segment, access, file) SELECT workspace, segment, access, id FROM file"

@@ -42,7 +42,7 @@ class SqlBlockWriter:
     def __init__(self, db: Database, writer: SqlFileWriter) -> None:
         self._db = db
         self._writer = writer
-        self._unsettled: dict[bytes, None] = {}
+        self._changed_access: dict[bytes, None] = {}
         self._parents: dict[bytes, bytes | None] = {}
         """The parents of blocks stored or moved in this commit."""
         self._was_empty: bool | None = None
@@ -78,7 +78,7 @@ class SqlBlockWriter:
             number = self._writer.keep(NewFile(_path(block.id), state, text, outline), is_new=before is None)
             self._db.insert("node", f"file, id, {NODE_COLUMNS}", [(number, key, *fields)])
         self._parents[key] = parent
-        self._unsettled[key] = None
+        self._changed_access[key] = None
         self._writer.changed = True
 
     def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
@@ -92,7 +92,7 @@ class SqlBlockWriter:
         values = (new, float(position), self._db.workspace, key)
         self._db.execute("UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?", values)
         self._parents[key] = new
-        self._unsettled[key] = None
+        self._changed_access[key] = None
         self._writer.changed = True
 
     def delete(self, block_id: str) -> int:
@@ -109,7 +109,7 @@ class SqlBlockWriter:
         statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
         access = self._writer.access_of(self._db.run(statement, key).get)
         for child in self._children(key):
-            self._unsettled[child] = None
+            self._changed_access[child] = None
             if access != ROOT:
                 self._db.run("UPDATE node SET inherits = 0 WHERE workspace = ? AND id = ?", child)
         self._drop(key)
@@ -171,7 +171,7 @@ class SqlBlockWriter:
         for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
             replaces = " ON CONFLICT (workspace, block, principal) DO UPDATE SET effect = excluded.effect"
             self._db.insert("permit", "block, principal, effect", [(key, who, Effect(grant.effect).value)], replaces)
-            self._unsettled[key] = None
+            self._changed_access[key] = None
         if default_access(self._db) is DefaultAccess.OWNER:
             self.set_default(DefaultAccess.DENY)
         self._writer.changed = True
@@ -184,7 +184,7 @@ class SqlBlockWriter:
         for key in keys:
             self._db.run("DELETE FROM permit WHERE workspace = ? AND block = ? AND principal = ?", key, name)
             revoked += self._db.changes()
-            self._unsettled[key] = None
+            self._changed_access[key] = None
         if not revoked:
             hint = "there is nothing to revoke"
             if above := self._granted_above(keys[0], name):
@@ -197,7 +197,7 @@ class SqlBlockWriter:
         key = self._existing(block_id)
         values = (int(inherits), self._db.workspace, key)
         self._db.execute("UPDATE node SET inherits = ? WHERE workspace = ? AND id = ?", values)
-        self._unsettled[key] = None
+        self._changed_access[key] = None
         self._writer.changed = True
 
     def set_default(self, default: DefaultAccess) -> None:
@@ -316,29 +316,29 @@ class SqlBlockWriter:
 
         Blocks are handled in batches from the top down: a block waits until the access of the parent is computed.
         """
-        fresh, self._unsettled = set(self._unsettled), {}
+        fresh, self._changed_access = set(self._changed_access), {}
         for key in filter(is_file_key, fresh):
-            self._settle_files(key)
+            self._recompute_file_access(key)
         waiting = {key for key in fresh if not is_file_key(key)}
-        known: dict[bytes, _Settling] = {}
+        known: dict[bytes, _AccessRow] = {}
         while waiting:
-            known |= self._to_settle(waiting - known.keys())
+            known |= self._access_rows(waiting - known.keys())
             waiting &= known.keys()  # without blocks deleted in the same commit
             ready = [key for key in waiting if known[key].parent not in waiting]
             waiting -= set(ready)
-            waiting |= self._settle_some(ready, known, fresh)
+            waiting |= self._recompute_access(ready, known, fresh)
 
-    def _to_settle(self, keys: Collection[bytes]) -> dict[bytes, _Settling]:
+    def _access_rows(self, keys: Collection[bytes]) -> dict[bytes, _AccessRow]:
         statement = (
             f"SELECT node.id, node.file, node.parent, node.inherits, file.access{FROM_NODES}"
             " WHERE node.workspace = ? AND node.id IN ({keys})"
         )
-        return {key: _Settling(*row) for key, *row in self._db.run_in(statement, sorted(keys))}
+        return {key: _AccessRow(*row) for key, *row in self._db.run_in(statement, sorted(keys))}
 
-    def _settle_some(self, keys: Sequence[bytes], known: dict[bytes, _Settling], fresh: set[bytes]) -> set[bytes]:
+    def _recompute_access(self, keys: Sequence[bytes], known: dict[bytes, _AccessRow], fresh: set[bytes]) -> set[bytes]:
         """Recompute blocks with up-to-date parents; return the keys of the blocks to check next."""
         parents = {parent for key in keys if (parent := known[key].parent) is not None}
-        above = known | self._to_settle(parents - known.keys())
+        above = known | self._access_rows(parents - known.keys())
         grants = grants_of(self._db, keys)
         below: list[bytes] = []
         changed: list[tuple[int, int]] = []
@@ -357,7 +357,7 @@ class SqlBlockWriter:
         children = "SELECT id FROM node WHERE workspace = ? AND parent IN ({keys})"
         return {row[0] for row in self._db.run_in(children, below)} - fresh
 
-    def _settle_files(self, key: bytes) -> None:
+    def _recompute_file_access(self, key: bytes) -> None:
         files = granted_files(self._db, key)
         known = [(number, old, self._writer.access_number(access)) for number, old, access in files]
         changed = [(number, access) for number, old, access in known if access != old]
@@ -372,7 +372,7 @@ class SqlBlockWriter:
         return None
 
 
-class _Settling(NamedTuple):
+class _AccessRow(NamedTuple):
     """A block with access to be recomputed."""
 
     file: int

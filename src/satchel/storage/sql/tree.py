@@ -236,13 +236,13 @@ class Tree:
         by_id = {block.id: block for block in blocks}
         if self._rows.allowed is None:
             return by_id
-        self._look_at(_known_ids(block.parent for block in by_id.values() if block.parent is not None))
+        self._load_access(_known_ids(block.parent for block in by_id.values() if block.parent is not None))
         return {
             key: block if block.parent is None or self.shows(block.parent) else replace(block, parent=None)
             for key, block in by_id.items()
         }
 
-    def _look_at(self, keys: Iterable[bytes]) -> None:
+    def _load_access(self, keys: Iterable[bytes]) -> None:
         """Determine the readable blocks among the keys, and cache the result."""
         new = sorted(set(keys) - self._is_readable.keys())
         self._is_readable |= dict.fromkeys(new, False)
@@ -252,7 +252,7 @@ class Tree:
 
     def _shows(self, key: bytes) -> bool:
         if key not in self._is_readable:
-            self._look_at([key])
+            self._load_access([key])
         return self._is_readable[key]
 
 

@@ -103,7 +103,7 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
 
 
 @dataclass(frozen=True)
-class _Looker(RelationalReader):
+class _InspectionReader(RelationalReader):
     """The read side of a store over a read-only connection."""
 
     _folder: Path
@@ -122,4 +122,4 @@ class _Looker(RelationalReader):
 def reading(folder: Path) -> Iterator[Any]:
     """The index in a folder as a read-only store with the owner's access."""
     with _connected(folder) as connection:
-        yield _Looker(folder, connection)
+        yield _InspectionReader(folder, connection)

@@ -61,7 +61,7 @@ class EmbeddedPageVectors:
             Path(f"{self._path}{ending}").unlink(missing_ok=True)
 
     @contextmanager
-    def _mended(self) -> Iterator[None]:
+    def _replacing_damaged_file(self) -> Iterator[None]:
         """Delete a damaged file and raise IndexDamaged; the next access creates a new file."""
         with self._lock, map_sqlite_errors(self._path):
             try:
@@ -72,14 +72,14 @@ class EmbeddedPageVectors:
 
     def documents(self) -> set[str]:
         """The ids of the documents with vectors for all pages."""
-        with self._mended():
+        with self._replacing_damaged_file():
             pages = "SELECT count(*) FROM page WHERE page.model = document.model AND page.doc_id = document.doc_id"
             whole = f"SELECT doc_id FROM document WHERE model = ? AND pages = ({pages})"
             return {str(row[0]) for row in self._db.execute(whole, (self._model,))}
 
     def put(self, doc_id: str, pages: Mapping[int, NDArray[np.float32]]) -> None:
         """Store the vectors of all pages of a document in a single commit."""
-        with self._mended(), self._db:
+        with self._replacing_damaged_file(), self._db:
             self._remove([doc_id])
             filled = {page: vectors for page, vectors in pages.items() if len(vectors)}
             self._db.execute("INSERT INTO document VALUES (?,?,?)", (self._model, doc_id, len(filled)))
@@ -88,7 +88,7 @@ class EmbeddedPageVectors:
 
     def drop(self, doc_ids: Collection[str]) -> None:
         """Remove the vectors of documents."""
-        with self._mended(), self._db:
+        with self._replacing_damaged_file(), self._db:
             self._remove(doc_ids)
 
     def _remove(self, doc_ids: Collection[str]) -> None:
@@ -98,7 +98,7 @@ class EmbeddedPageVectors:
 
     def pooled(self, doc_ids: Collection[str]) -> tuple[list[PageKey], NDArray[np.float32]]:
         """The pages of these documents, and a pooled vector for each page."""
-        with self._mended():
+        with self._replacing_damaged_file():
             by_document = self._by_document()
         chosen = [by_document[doc_id] for doc_id in sorted(doc_ids) if doc_id in by_document]
         if not chosen:
@@ -129,7 +129,7 @@ class EmbeddedPageVectors:
         """All vectors of each page; an empty array for a missing page."""
         nothing = np.zeros((0, self._dimensions), np.float32)
         statement = "SELECT vectors FROM page WHERE model = ? AND doc_id = ? AND page = ?"
-        with self._mended():
+        with self._replacing_damaged_file():
             rows: list[Any] = [self._db.execute(statement, (self._model, *key)).fetchone() for key in keys]
         vectors = []
         for key, row in zip(keys, rows, strict=True):

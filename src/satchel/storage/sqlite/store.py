@@ -228,7 +228,7 @@ class EmbeddedStore(RelationalReader):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The readable pieces with the most evidence, in a stable order."""
-        with map_sqlite_errors(self._folder), self._lock, self._sense_in_arrays():
+        with map_sqlite_errors(self._folder), self._lock, self._report_damaged_segments():
             views = self._views(filters)
         lengths = {view.segment.vectors.shape[1] for view in views}
         if query.vector is not None and lengths and {len(query.vector)} != lengths:
@@ -236,7 +236,7 @@ class EmbeddedStore(RelationalReader):
             raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
-            with self._sense_in_arrays():
+            with self._report_damaged_segments():
                 candidates = gather(views, query, top_k, definitions)
             # Centrality is counted over all files, hidden files included: only the owner may see it.
             column = "central" if filters.readers is None else "0.0"
@@ -244,7 +244,7 @@ class EmbeddedStore(RelationalReader):
         return with_use([candidate for candidate in candidates if candidate.file in central], central)
 
     @contextmanager
-    def _sense_in_arrays(self) -> Iterator[None]:
+    def _report_damaged_segments(self) -> Iterator[None]:
         """Report damaged segments as IndexDamaged, and let the next index run rebuild all segments."""
         try:
             yield
@@ -266,7 +266,7 @@ class EmbeddedStore(RelationalReader):
         key = (lists, replace(filters, readers=None))
         views = self._cached_views.get(key)
         if views is None:
-            views = self._made_views(filters, generation, lists)
+            views = self._make_views(filters, generation, lists)
             # A file's modification time may change without a new generation.
             if filters.modified_after is None and filters.modified_before is None:
                 if len(self._cached_views) >= _MAX_CACHED_VIEWS:
@@ -274,7 +274,7 @@ class EmbeddedStore(RelationalReader):
                 self._cached_views[key] = views
         return views
 
-    def _made_views(self, filters: Filters, generation: int, lists: frozenset[int] | None) -> list[SegmentSource]:
+    def _make_views(self, filters: Filters, generation: int, lists: frozenset[int] | None) -> list[SegmentSource]:
         allowed = allowed_files(self._db, filters)
         if filters.types and filters.types not in self._of_types:
             ids = pieces_of_types(self._db, filters.types)
