@@ -51,7 +51,7 @@ embedder = StaticEmbedder()
 embedder.embed_query("warm")
 started = time.perf_counter()
 if where == "ray":
-    workers = RayWorkers("ray", Tools(documents, "satchel.service.factory.opening:make_named_embedder", "static"), embedder, count=count)
+    workers = RayWorkers("ray", Tools(documents, "satchel.service.factory.adapters:make_named_embedder", "static"), embedder, count=count)
 else:
     workers = LocalWorkers(count, documents=documents)
 with tempfile.TemporaryDirectory() as place, workers:

@@ -26,7 +26,7 @@ from satchel.mcp.answers import id_in, uri_of
 from satchel.mcp.handlers import Gone, ProgressReporter
 from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Result, ResultLimits, ResultPage, page_at, read_cursor
 from satchel.mcp.tools import TOOLS
-from satchel.mcp.transports import Folder
+from satchel.mcp.transports import ServedFolder
 from satchel.models.search import Expansion, SearchHit, SearchResult
 from satchel.service.client import OWNER
 from satchel.service.opening import open as open_satchel
@@ -479,7 +479,7 @@ def test_law_of_addresses(piece: str) -> None:
 PATCHED = """
     import os, subprocess, sys
     from satchel.mcp import answers, transports
-    from satchel.mcp.transports import Folder
+    from satchel.mcp.transports import ServedFolder
     def told():
         heavy = ("numpy", "tree_sitter", "apsw", "satchel.service.engine", "httpx2", "mcp.client")
         loaded = [one for one in heavy if one in sys.modules]
@@ -495,7 +495,7 @@ PATCHED = """
     def search(*_):
         raise KeyError("a secret of a file")
     answers.search = search
-    transports.serve(Folder(sys.argv[1]), max_result_chars=20000)
+    transports.serve(ServedFolder(sys.argv[1]), max_result_chars=20000)
 """
 
 
@@ -599,9 +599,9 @@ SLOW = """
     from pathlib import Path
     from satchel.service.engine import ContextEngine
     from satchel.service import auto_index
-    from satchel.indexing.indexer import Step
+    from satchel.indexing.indexer import IndexStep
     from satchel.mcp import transports
-    from satchel.mcp.transports import Folder
+    from satchel.mcp.transports import ServedFolder
     real = ContextEngine.index
     go = Path(sys.argv[2])
     impatient, hours, pause = go.with_name("impatient"), 0, threading.Event()
@@ -613,12 +613,12 @@ SLOW = """
         done = 0
         while not go.exists():
             done += 1
-            watcher(Step("reading", min(done, 999), 1000))
+            watcher(IndexStep("reading", min(done, 999), 1000))
             pause.wait(0.05)
         return real(self, watcher, changes=changes)
     ContextEngine.index = index
     auto_index.monotonic = clock
-    transports.serve(Folder(sys.argv[1], patience=600), max_result_chars=48000)
+    transports.serve(ServedFolder(sys.argv[1], patience=600), max_result_chars=48000)
 """
 """A server whose index run ends only when there is a file `go`, and in which hours go by while there is `impatient`."""
 
@@ -693,15 +693,15 @@ def test_the_home_directory_is_not_indexed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(home))
     for where in (str(home), str(home.parent), "/"):
         with pytest.raises(InvalidOption, match="satchel mcp PATH"):
-            Folder(where).opened()
+            ServedFolder(where).opened()
     monkeypatch.chdir(home)
     with pytest.raises(InvalidOption, match="satchel mcp PATH"):
-        Folder(".").opened()
-    meant = Folder(".", allow_home=True, settings={"index_dir": str(tmp_path / "i")})
+        ServedFolder(".").opened()
+    meant = ServedFolder(".", allow_home=True, settings={"index_dir": str(tmp_path / "i")})
     assert meant.opened().search("diary").hits
     meant.close(10)
     with pytest.raises(WorkspaceMissing):
-        Folder(str(home / "nowhere")).opened()
+        ServedFolder(str(home / "nowhere")).opened()
 
 
 def test_progress_counts_steps_together() -> None:

@@ -198,9 +198,9 @@ def test_others_are_not_told_how_many_files_there_are(tmp_path: Path, monkeypatc
         index = api.engine.index
 
         def held(watch: Any, **more: Any) -> Any:
-            from satchel.indexing.indexer import Step
+            from satchel.indexing.indexer import IndexStep
 
-            watch(Step("reading", 7, 33))
+            watch(IndexStep("reading", 7, 33))
             assert go_on.wait(HANG_SECONDS)
             return index(watch, **more)
 

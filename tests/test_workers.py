@@ -19,7 +19,7 @@ from satchel import open_engine
 from satchel.errors import ExtraMissing, InvalidOption, ServerUnavailable
 from satchel.indexing import indexer
 from satchel.indexing.changes import IndexReport
-from satchel.indexing.indexer import Step
+from satchel.indexing.indexer import IndexStep
 from satchel.indexing.walk import NO_DOCUMENTS, Reading, policy_for
 from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
@@ -167,7 +167,7 @@ def vector_keys(index: Path) -> list[bytes]:
 def test_two_workers_on_ray_make_the_same_index(
     folder: Path, tmp_path: Path, expected: dict[str, Any], two: RayWorkers
 ) -> None:
-    seen: list[Step] = []
+    seen: list[IndexStep] = []
     with engine_for(folder, tmp_path, lambda _: nullcontext(two)) as engine:
         report = engine.index(seen.append)
         assert content(engine) == expected
@@ -474,7 +474,7 @@ def test_two_who_index_at_once_end_with_the_same(
     monkeypatch.setattr(indexer, "_COMMIT_AT_FILES", 50)
     others: list[IndexReport] = []
 
-    def in_between(step: Step) -> None:
+    def in_between(step: IndexStep) -> None:
         if step.doing == "reading" and step.done == 120:
             with engine_for(folder, tmp_path, None, Shared) as other:
                 others.append(other.index())
@@ -499,7 +499,7 @@ def test_what_another_read_later_is_not_undone(tmp_path: Path, monkeypatch: pyte
         (root / "m39.py").unlink()
         monkeypatch.setattr(indexer, "_COMMIT_AT_FILES", 10)
 
-        def in_between(step: Step) -> None:
+        def in_between(step: IndexStep) -> None:
             if step.doing == "reading" and step.done == 15:
                 (root / "m14.py").write_text("def latest():\n    return 'read by the other'\n")
                 (root / "m39.py").write_text("def back():\n    return 'is back'\n")

@@ -166,12 +166,12 @@ def mcp_command(*, workspace: WorkspaceFlags, user: str | None, max_result_chars
     Agents start this command themselves; `satchel install` tells them to. The folder is indexed when the first tool is
     called.
     """
-    from satchel.mcp.transports import Folder, serve
+    from satchel.mcp.transports import ServedFolder, serve
     from satchel.models.request import User
     from satchel.service.client import OWNER, Caller
 
     if sys.stdin.isatty():
         workspace.say("this speaks MCP on stdin and stdout; agents start it (see `satchel install`)")
     caller = Caller(user=User(id=user)) if user else OWNER
-    folder = Folder(workspace.path, caller=caller, allow_home=allow_home, settings=workspace.settings)
+    folder = ServedFolder(workspace.path, caller=caller, allow_home=allow_home, settings=workspace.settings)
     serve(folder, max_result_chars=max_result_chars, quiet=workspace.quiet)

@@ -77,19 +77,7 @@ def create_app(
         token = os.environ.get("SATCHEL_TOKEN") or new_token()
         keys = Keyring.single(token)
     work, metrics, mounts = WorkerThreads(), Metrics(), tuple(mounts)
-    app = FastAPI(
-        title="Satchel",
-        version=__version__,
-        description=_ABOUT,
-        openapi_tags=[{"name": name, "description": text} for name, text in _TAGS],
-        openapi_url="/v1/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        lifespan=partial(_lifespan, work, mounts),
-        redirect_slashes=False,
-        dependencies=[Depends(known_query)],
-        generate_unique_id_function=lambda route: route.name,
-    )
+    app = _described_app(partial(_lifespan, work, mounts))
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.state.satchel = client
     app.state.work = work
@@ -110,6 +98,23 @@ def create_app(
         Guard, keys=keys, limits=limits, hosts=frozenset(hosts), origins=frozenset(origins), log=log, metrics=metrics
     )
     return app
+
+
+def _described_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
+    """An application without routes whose OpenAPI document says what Satchel is."""
+    return FastAPI(
+        title="Satchel",
+        version=__version__,
+        description=_ABOUT,
+        openapi_tags=[{"name": name, "description": text} for name, text in _TAGS],
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        dependencies=[Depends(known_query)],
+        generate_unique_id_function=lambda route: route.name,
+    )
 
 
 @asynccontextmanager

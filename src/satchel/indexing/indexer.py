@@ -48,7 +48,7 @@ _COMMIT_AT_SECONDS: Final = 20.0  # so much work is lost at most when somebody s
 _EMBED_AT_TEXTS: Final = 256  # so many vectors are made at once, while others are still reading
 
 
-class Step(NamedTuple):
+class IndexStep(NamedTuple):
     """Progress of the work: the activity, the number of items done, and the total (0: unknown)."""
 
     doing: str
@@ -56,7 +56,7 @@ class Step(NamedTuple):
     of: int
 
 
-Watcher = Callable[[Step], None]
+Watcher = Callable[[IndexStep], None]
 """Callback for progress."""
 
 
@@ -134,7 +134,7 @@ class Indexer:
         report = IndexReport()
         # A store with several writers needs no lock here: all writers store the same files.
         with nullcontext() if self.store.many_writers else self.store.lock():
-            watch(Step("looking", 0, 0))
+            watch(IndexStep("looking", 0, 0))
             changes = changes or self.changes()
             report.found = changes.found
             report.notes += DOCUMENT_KINDS.problems.values()
@@ -145,7 +145,7 @@ class Indexer:
             if self.store.fact(WAY) != way_of_reading(self.documents):
                 with self.store.write() as writer:
                     writer.set_fact(WAY, way_of_reading(self.documents))
-            watch(Step("arranging", 0, 0))
+            watch(IndexStep("arranging", 0, 0))
             self.store.catch_up()
             if report.changed:
                 self.store.tidy()
@@ -192,7 +192,7 @@ class Indexer:
                     if batch.is_full:
                         self._commit(batch, report, stored)
                         batch = CommitBatch()
-                    watch(Step("reading", done, len(changes.suspect)))
+                    watch(IndexStep("reading", done, len(changes.suspect)))
             except (KeyboardInterrupt, ServerUnavailable):
                 # Store the files read before the interruption: reading documents takes long.
                 self._commit(batch, report, stored)

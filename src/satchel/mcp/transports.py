@@ -37,7 +37,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
-class Folder:
+class ServedFolder:
     """A folder served over stdio, with the caller and the settings; opened on first use."""
 
     path: str
@@ -84,7 +84,7 @@ def _refuse_home(root: Path, path: str) -> None:
         raise InvalidOption("path", path, f"{problem}; start the server with the folder to search: satchel mcp PATH")
 
 
-def serve(folder: Folder, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
+def serve(folder: ServedFolder, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
     """Serve until stdin ends or a signal comes, then end the process with 0."""
     for number in _STOP_SIGNALS:
         signal.signal(number, _exit_process)
@@ -101,7 +101,7 @@ def serve(folder: Folder, *, max_result_chars: int, quiet: bool = False) -> NoRe
     _close_and_exit(folder)
 
 
-async def _serve(folder: Folder, max_result_chars: int) -> None:
+async def _serve(folder: ServedFolder, max_result_chars: int) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -131,7 +131,7 @@ def _is_client_disconnect(error: BaseException) -> bool:
     return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
-async def _end_on_signals(folder: Folder) -> None:
+async def _end_on_signals(folder: ServedFolder) -> None:
     if sys.platform == "win32":  # on Windows the handlers of `serve` stay
         return
     import anyio
@@ -157,7 +157,7 @@ def _warm_up() -> None:
         count_tokens(" satchel")
 
 
-def _close_and_exit(folder: Folder) -> NoReturn:
+def _close_and_exit(folder: ServedFolder) -> NoReturn:
     """Close the folder and end the process with its children; does not wait for running threads."""
     with suppress(Exception):
         folder.close(_CLOSE_WAIT_S)

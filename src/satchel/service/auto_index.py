@@ -17,7 +17,7 @@ from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from satchel.indexing.changes import IndexReport
-    from satchel.indexing.indexer import Step
+    from satchel.indexing.indexer import IndexStep
     from satchel.service.engine import ContextEngine
 
 __all__ = ["FOREVER", "AutoIndex", "IndexReport", "IndexState", "Report", "Watch", "describe_report", "usual_reasons"]
@@ -292,7 +292,7 @@ class AutoIndex:
             return IndexReport(found=changes.found, generation=engine.store.generation)
         last_published = 0.0
 
-        def publish(step: Step) -> None:
+        def publish(step: IndexStep) -> None:
             nonlocal last_published
             if self._stopping.is_set():
                 raise _Stopped
@@ -306,7 +306,7 @@ class AutoIndex:
             run.tell(sentence)
         return report
 
-    def _publish(self, run: _Run, step: Step) -> None:
+    def _publish(self, run: _Run, step: IndexStep) -> None:
         state = IndexState(running=True, doing=step.doing, done=step.done, of=step.of, runs=self._state.runs)
         with self._changed:
             self._state = state

@@ -311,10 +311,10 @@ class ContextEngine:
     def _build_payload(
         self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig
     ) -> ContextPayload:
-        from satchel.workspace.recipe import Tools, build_payload
+        from satchel.workspace.recipe import BuildTools, build_payload
 
         config = config.for_type(request.type)
-        tools = Tools(counter or self._counter(), config, self._threads(), self.language_model)
+        tools = BuildTools(counter or self._counter(), config, self._threads(), self.language_model)
         with self.store.snapshot():
             view = self._context(request, config)
         payload = build_payload(request, view, tools)

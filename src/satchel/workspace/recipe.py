@@ -47,7 +47,7 @@ _PATIENCE_SHARE: Final = 0.5
 _UNLIMITED_PIECES: Final = 1_000_000
 
 
-class Tools(NamedTuple):
+class BuildTools(NamedTuple):
     """Services for a build besides the store: token counter, configuration, thread pool and language model."""
 
     counter: TokenCounter
@@ -56,7 +56,7 @@ class Tools(NamedTuple):
     language_model: LanguageModel | None = None
 
 
-def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools) -> ContextPayload:
+def build_payload(request: ContextRequest, view: CollectorContext, tools: BuildTools) -> ContextPayload:
     """Build the context for a request: collect, admit, rank, pack and render."""
     started = perf_counter()
     generation = view.store.generation
