@@ -65,7 +65,10 @@ def _splintr(name: str) -> Any:
     try:
         import splintr
     except ImportError:
-        raise TokenizerUnavailable(name, "needs the extra: pip install '.[tokenizers]' in Satchel's checkout") from None
+        raise TokenizerUnavailable(
+            name,
+            "needs the package splintr-rs, which is missing: install Satchel again (pip install . in its checkout)",
+        ) from None
     return splintr
 
 
