@@ -22,6 +22,7 @@ from satchel.cli.output import write_output
 from satchel.errors import InvalidOption
 from satchel.text.visible import make_visible, make_visible_line
 
+# Unchanged lines around a change: enough to recognise the place, and a diff still fits the terminal.
 _CONTEXT_LINES: Final = 2
 # Characters: a few lines of a terminal. Settings that a program writes on one line have thousands.
 _LONG_LINE: Final = 300

@@ -17,7 +17,8 @@ from typing import Any, Final
 from satchel.agents.settings_file import CannotEdit, line_end_of, place_in
 
 SPACE: Final = " \t\r\n"
-_DEEPEST: Final = 100
+# Levels: real settings have a few; the scanner is recursive and must stay below the recursion limit of Python.
+_MAX_NESTING: Final = 100
 # Deeper objects are never changed inside: a parser of strict JSON may read them, if it can, and is faster.
 _EDITED: Final = 3
 _GAP: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -85,7 +86,7 @@ class _Scanner:
 
     def value(self, depth: int) -> JsonNode:
         self.skip()
-        if depth > _DEEPEST:
+        if depth > _MAX_NESTING:
             raise self.refused("values are nested too deeply")
         start, opening = self.at, self.text[self.at : self.at + 1]
         if opening == "[" or (opening == "{" and depth >= _EDITED):

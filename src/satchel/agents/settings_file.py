@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+# Larger files are no settings written by people or agents; editing reads the whole file into memory.
 MAX_BYTES: Final = 5_000_000
 
 

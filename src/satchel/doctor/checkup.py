@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Long enough for a slow disk, short enough to wait for.
 _CHECK_SECONDS: Final = 30.0
+# Shorter than other checks: the check walks all folders, and a slow walk is itself the finding.
 _WATCHING_SECONDS: Final = 10.0
 _BUSY: Final = "run `satchel doctor` again when the machine is less busy"
 

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 LATE_EMBEDDER: Final = "look whether the embedder's endpoint is up; `--embedder static` needs none"
 LATE_LANGUAGE_MODEL: Final = "look whether the language model's endpoint is up"
-_SECONDS: Final = 5.0
-_MOST_BYTES: Final = 1_000_000
+# A list of models needs no computation; an endpoint that takes longer counts as not answering.
+_REQUEST_SECONDS: Final = 5.0
+# Lists of models are far smaller; the limit protects memory from an endpoint that never stops sending.
+_MAX_RESPONSE_BYTES: Final = 1_000_000
+# Enough to choose from on one line; some endpoints list hundreds.
 _MAX_MODELS_IN_REMEDY: Final = 5
 _OPENAI: Final = "https://api.openai.com/v1"
 
@@ -157,8 +160,8 @@ def without_secrets(url: str) -> str:
 
 def _get_models(base: str, key: str) -> tuple[int, bytes]:
     """Status and body of the endpoint's list of models; HttpProblem or InvalidOption where there is none."""
-    with closing(HttpClient(base, key=key, timeout=_SECONDS, uses_proxies=True)) as client:
-        response = client.request("GET", "models", max_bytes=_MOST_BYTES)
+    with closing(HttpClient(base, key=key, timeout=_REQUEST_SECONDS, uses_proxies=True)) as client:
+        response = client.request("GET", "models", max_bytes=_MAX_RESPONSE_BYTES)
         return response.status, response.read()
 
 

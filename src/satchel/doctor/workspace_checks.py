@@ -34,6 +34,7 @@ LATE_WATCHING: Final = "the folder has very many folders: watch a part of it, or
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
 # A folder that has changed within the last hour may belong to a run that still goes on.
 _LEFTOVER_SECONDS: Final = 3600.0
+# Paths in one command to copy: more would fill the screen; the next run names the rest.
 _MAX_PATHS_IN_REMEDY: Final = 20
 _UTF8: Final = ("utf-8", "utf8")
 _OUR_FOLDER: Final = re.compile(r"satchel-(?:eval-)?[a-z0-9_]{8}")

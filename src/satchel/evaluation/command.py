@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+# Larger budgets are taken for typing errors and refused before any question is asked.
 _MAX_TOKEN_BUDGET: Final = 10_000_000
-_SHOWN_UNKNOWN: Final = 5
-_SHOWN_WORST: Final = 5
-_WIDTH: Final = 78
+# Paths in the warning: a few show the pattern, all of them would hide the summary.
+_MAX_UNKNOWN_PATHS: Final = 5
+# Questions in the summary, two lines each: the summary stays on one screen; --html and --json have all.
+_MAX_WORST_QUESTIONS: Final = 5
+# Fits a terminal of 80 columns without wrapping.
+_LINE_CHARACTERS: Final = 78
 # What the summary calls figures of a ranking, where that is not their name.
 _RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first right hit (MRR)"}
 
@@ -189,8 +193,8 @@ def _evaluate(
     """The evaluation of a workspace under a configuration; InvalidInput if every question was refused."""
     with _opened(workspace, configuration) as client:
         if unknown := unknown_paths(client, questions):
-            names = ", ".join(map(_line, unknown[:_SHOWN_UNKNOWN]))
-            more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
+            names = ", ".join(map(_line, unknown[:_MAX_UNKNOWN_PATHS]))
+            more = f" and {len(unknown) - _MAX_UNKNOWN_PATHS} more" if len(unknown) > _MAX_UNKNOWN_PATHS else ""
             missed = f"expected but not in the index, so they can only be missed: {names}{more}"
             workspace.say(f"{missed}; paths start at the folder")
         with ProgressBar(quiet=workspace.quiet) as bar:
@@ -297,11 +301,11 @@ def _worst(evaluation: Evaluation) -> Iterator[str]:
         return
     cells.sort(key=lambda cell: (cell[0].cover, cell[1].id))
     yield from ("", f"missing most at {evaluation.budgets[-1]:,} tokens:")
-    for at, row in cells[:_SHOWN_WORST]:
+    for at, row in cells[:_MAX_WORST_QUESTIONS]:
         yield _cut(f"  {_line(row.query)}")
         yield _cut(f"      {_line(at.error or 'lacks ' + ', '.join(at.missing))}")
-    if len(cells) > _SHOWN_WORST:
-        yield f"  … and {len(cells) - _SHOWN_WORST:,} more (--html or --json has them all)"
+    if len(cells) > _MAX_WORST_QUESTIONS:
+        yield f"  … and {len(cells) - _MAX_WORST_QUESTIONS:,} more (--html or --json has them all)"
 
 
 def _line(text: str) -> str:
@@ -309,4 +313,4 @@ def _line(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+    return text if len(text) <= _LINE_CHARACTERS else f"{text[: _LINE_CHARACTERS - 1]}…"

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from satchel.errors import InvalidInput
 
+# All questions are held in memory; a larger file is refused instead of filling the memory.
 MAX_DATASET_BYTES: Final = 256_000_000
 _FIELDS: Final = ("id", "query", "files", "lines", "pages", "phrases", "enough", "user", "group")
 _WANTED: Final = ("files", "lines", "pages", "phrases")

@@ -10,15 +10,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# Each bin covers a tenth of the relevance scale; more bins would leave few hits in each.
 BINS: Final = 10
+# Bootstrap samples per interval (docs/evaluation.md): fewer make the bounds noisier, more take longer.
 DRAWS: Final = 10_000
 LEAST_QUESTIONS: Final = 5
 """Fewer say nothing of others like them, however much they agree."""
 FEW_QUESTIONS: Final = 20
 """With fewer, intervals are too narrow."""
+# Any fixed number: the same answers must give the same interval (decision 0039).
 _SEED: Final = 20261116
 _OUTSIDE_PERCENT: Final = (2.5, 97.5)
-_AT_ONCE: Final = 2_000_000
+# Values resampled at a time: 16 MB of indices (int64) and 16 MB of values (float64).
+_MAX_SAMPLED_VALUES: Final = 2_000_000
 _NOTHING: Final = 1e-6
 """A smaller difference is one of rounding."""
 
@@ -157,7 +161,7 @@ def resampled_means(values: NDArray[np.float64], draws: int = DRAWS) -> NDArray[
     means = []
     left = draws
     while left > 0:  # in parts, so that many questions don't fill the memory
-        rows = max(1, min(left, _AT_ONCE // len(values)))
+        rows = max(1, min(left, _MAX_SAMPLED_VALUES // len(values)))
         means.append(values[chooser.integers(0, len(values), (rows, len(values)))].mean(axis=1))
         left -= rows
     return np.concatenate(means)

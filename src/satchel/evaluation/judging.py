@@ -48,8 +48,10 @@ class Reply:
 # Scripts that put no spaces between words are taken sign by sign.
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _WORD: Final = re.compile(f"[{_UNSPACED}]|[^\\W{_UNSPACED}]+")
-_RUN: Final = 5
-_LONG_PHRASE: Final = 12
+# Shorter runs also match by chance in unrelated text; longer runs miss more around each changed word.
+_RUN_WORDS: Final = 5
+# Shorter phrases have too few runs for a share: one changed word breaks up to five of them.
+_LONG_PHRASE_WORDS: Final = 12
 
 Texts = Callable[[str], str | None]
 """The text of a file by its path, where it can be had."""
@@ -101,7 +103,7 @@ class Words:
             return False
         if f" {' '.join(words)} " in self._flat:
             return True
-        if len(words) < _LONG_PHRASE:
+        if len(words) < _LONG_PHRASE_WORDS:
             return False
         phrase_runs = runs(words)
         return len(phrase_runs & self._runs) / len(phrase_runs) >= enough
@@ -109,7 +111,7 @@ class Words:
 
 def runs(words: list[str]) -> set[tuple[str, ...]]:
     """Every five words that follow each other."""
-    return {tuple(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
+    return {tuple(words[i : i + _RUN_WORDS]) for i in range(len(words) - _RUN_WORDS + 1)}
 
 
 def _words(text: str) -> list[str]:
@@ -136,6 +138,7 @@ def _share_of_lines(first: int, last: int, pieces: Sequence[Shown], text: str | 
     return sum(line in there for line in lines) / len(lines) if lines else 0.0
 
 
+# Places of a ranking in nDCG and calibration: nDCG@10 is the usual figure of retrieval benchmarks.
 DEPTH: Final = 10
 RECALLED_AT: Final = (1, 5, 10)
 RANK_FIGURES: Final = (f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr")

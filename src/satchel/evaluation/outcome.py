@@ -142,6 +142,7 @@ def _at(question: EvalQuestion, budget: int, outcome: Reply | str, texts: Texts)
 
 
 KIND: Final = "satchel-evaluation"
+# Version of the JSON report; `read_evaluation` refuses any other version.
 VERSION: Final = 1
 _NO_REPORT: Final = "is not a report that `satchel eval -o` or `--json` wrote"
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from satchel.service.client import Satchel
 
 BUDGETS: Final = (1000, 2000, 4000, 8000)
+# More than the ten places that are judged: hits in the same file and page count as one place.
 HITS: Final = 50
 _FOR_BUILDS_ONLY: Final = ("token_budget", "format", "model", "expand", "include_sources", "include_scores", "compact")
-_CACHED_TEXTS: Final = 1000
+# Files whose text stays in memory: questions often expect the same files; more would take more memory.
+_MAX_CACHED_TEXTS: Final = 1000
 
 _T = TypeVar("_T")
 
@@ -141,7 +143,7 @@ def _pieces(built: Context) -> tuple[Shown, ...]:
 
 
 def _texts_of(client: Satchel) -> Texts:
-    @lru_cache(_CACHED_TEXTS)
+    @lru_cache(_MAX_CACHED_TEXTS)
     def text_of(path: str) -> str | None:
         try:
             expanded = client.expand(path)

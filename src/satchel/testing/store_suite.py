@@ -37,6 +37,7 @@ from satchel.workspace.blocks import outline_of
 EVERYTHING = Filters()
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 NOON_NS = int(NOON.timestamp()) * 10**9
+# Nanoseconds per day, the unit of `modified_ns`.
 DAY_NS = 86_400 * 10**9
 
 

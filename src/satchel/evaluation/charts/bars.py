@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 from satchel.evaluation.charts.drawing import FULL, Axis, Box, Drawing, Size, escaped, placed, short, step_for, width_of
 from satchel.evaluation.estimates import Bin
 
-_LONG_TAIL: Final = 8
+# Largest value over the median: above this ratio, equal bins would put most values into the first bars.
+_LONG_TAIL_RATIO: Final = 8
 _MOST_BINS, _FEWEST_BINS = 24, 6
-_FEW_COUNTS: Final = 5
+# Up to this count every whole number gets a tick; round steps would give fractions of a question.
+_MAX_COUNTS_WITH_OWN_TICK: Final = 5
 _MARK_ROW, _MARKS_TOP = 17, 44
 _STRIP, _BETWEEN = 54, 22
 _SMALL_MARK, _LARGE_MARK = 3.5, 9.0
@@ -33,7 +35,7 @@ def histogram(
     The axis is logarithmic where a few values are much larger than the rest.
     """
     known = sorted(filter(math.isfinite, values))
-    logarithmic = bool(known) and known[0] > 0 and known[-1] > _LONG_TAIL * known[len(known) // 2]
+    logarithmic = bool(known) and known[0] > 0 and known[-1] > _LONG_TAIL_RATIO * known[len(known) // 2]
     edges = _logarithmic_edges(known) if logarithmic else _edges(known)
     counts = [
         sum(low <= value < high or value == high == edges[-1] for value in known) for low, high in pairwise(edges)
@@ -65,7 +67,7 @@ def _axes(title: str, edges: Sequence[float], counts: Sequence[int], *, logarith
     if len(edges) == 2:  # one bar has room at its sides
         low, high = 2 * edges[0] - edges[1], 2 * edges[1] - edges[0]
     most = max(counts, default=1)
-    ticks = tuple(range(most + 1)) if most <= _FEW_COUNTS else None
+    ticks = tuple(range(most + 1)) if most <= _MAX_COUNTS_WITH_OWN_TICK else None
     return Axis(title, logarithmic=logarithmic, low=low, high=high), Axis("questions", low=0, ticks=ticks, high=most)
 
 

@@ -14,12 +14,18 @@ from typing import Final, NamedTuple
 from satchel.text.visible import make_visible_line
 
 _STEPS: Final = (1.0, 2.0, 5.0, 10.0)
-_ABOUT_TICKS: Final = 5
-_FEW_DECADES: Final = 1.5
-_PAD: Final = 0.05
-_NEAR: Final = 1e-9
-_LETTER: Final = 0.62
-_WIDE_LETTER: Final = 1.05
+# Ticks per axis, roughly: more labels collide on a small chart, fewer make values hard to read off.
+_TARGET_TICKS: Final = 5
+# Below this many decades, powers of ten alone are too few ticks; multiples by 2 and 5 are added.
+_MIN_DECADES_FOR_POWERS: Final = 1.5
+# Share of the axis left free at an open end: no point is drawn on the frame.
+_PAD_SHARE: Final = 0.05
+# For ratios and exponents: above the rounding error of a float64 (about 1e-16), far below a pixel.
+_TOLERANCE: Final = 1e-9
+# Em per character: a generous estimate for sans-serif fonts, because text that is too wide would be clipped.
+_LETTER_EM: Final = 0.62
+# Em per East Asian wide character: these fill a square of one em.
+_WIDE_LETTER_EM: Final = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def placed(axis: Axis, values: Iterable[float], start: float, end: float) -> Sca
         return Scale(axis, ticks[0], ticks[-1], start, end, tuple(ticks))
     # A little more room at the ends that are not given.
     first, last = axis.position(low), axis.position(high)
-    room = (last - first) * _PAD
+    room = (last - first) * _PAD_SHARE
     low = axis.value(first - (room if axis.low is None else 0))
     high = axis.value(last + (room if axis.high is None else 0))
     return Scale(axis, low, high, start, end, tuple(filter(axis.holds, axis.ticks)))
@@ -100,12 +106,12 @@ def step_for(span: float, about: int) -> float:
     """A round number that goes into a span about so many times."""
     rough = span / about
     power = 10.0 ** math.floor(math.log10(rough))
-    return next(step * power for step in _STEPS if step * power >= rough * (1 - _NEAR))
+    return next(step * power for step in _STEPS if step * power >= rough * (1 - _TOLERANCE))
 
 
 def _widened(axis: Axis, low: float, high: float) -> tuple[float, float]:
     """Two ends that are apart from each other."""
-    if high - low > abs(high) * _NEAR:
+    if high - low > abs(high) * _TOLERANCE:
         return low, high
     if axis.logarithmic:
         return low / 2, high * 2
@@ -114,18 +120,18 @@ def _widened(axis: Axis, low: float, high: float) -> tuple[float, float]:
 
 def _powers(low: float, high: float) -> list[float]:
     """Powers of ten around the values; with their doubles and halves where these would be few."""
-    first, last = math.floor(math.log10(low) + _NEAR), math.ceil(math.log10(high) - _NEAR)
-    if math.log10(high / low) >= _FEW_DECADES:
+    first, last = math.floor(math.log10(low) + _TOLERANCE), math.ceil(math.log10(high) - _TOLERANCE)
+    if math.log10(high / low) >= _MIN_DECADES_FOR_POWERS:
         return [10.0**i for i in range(first, last + 1)]
     ticks = [step * 10.0**i for i in range(first, last + 1) for step in _STEPS[:3]]
-    start = max(i for i, tick in enumerate(ticks) if tick <= low * (1 + _NEAR))
-    end = min(i for i, tick in enumerate(ticks) if tick >= high * (1 - _NEAR))
+    start = max(i for i, tick in enumerate(ticks) if tick <= low * (1 + _TOLERANCE))
+    end = min(i for i, tick in enumerate(ticks) if tick >= high * (1 - _TOLERANCE))
     return ticks[start : end + 1]
 
 
 def _multiples(low: float, high: float) -> list[float]:
-    step = step_for(high - low, _ABOUT_TICKS)
-    first, last = math.floor(low / step + _NEAR), math.ceil(high / step - _NEAR)
+    step = step_for(high - low, _TARGET_TICKS)
+    first, last = math.floor(low / step + _TOLERANCE), math.ceil(high / step - _TOLERANCE)
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
@@ -162,7 +168,7 @@ def escaped(text: str) -> str:
 def width_of(text: str, size: float = 13) -> float:
     """About how wide a text is; rather more than less."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return size * (_LETTER * (len(text) - wide) + _WIDE_LETTER * wide)
+    return size * (_LETTER_EM * (len(text) - wide) + _WIDE_LETTER_EM * wide)
 
 
 def fitting(text: str, room: float, size: float = 13) -> str:

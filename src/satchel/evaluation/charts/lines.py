@@ -11,11 +11,15 @@ from satchel.evaluation.charts.drawing import FULL, Axis, Box, Drawing, Scale, S
 COLOURS: Final = 6
 """c0 to c5 in chart.css: their contrast with the ground is 3 and more, and they can be told apart also as the three
 kinds of colour blindness see them (CIELAB distance of 25 and more)."""
+# Pixels between the baselines of two series names: closer lines of text would overlap.
 LABEL_GAP: Final = 18.0
 _LEFT, _TOP, _BOTTOM, _ALONE_RIGHT = 74, 48, 52, 24
-_NAME_AFTER: Final = 28
-_MOST_FOR_NAMES: Final = 0.36
-_STEPS: Final = 40
+# From the plot to the name: room for the leader line and the mark between them.
+_NAME_OFFSET_PX: Final = 28
+# Share of the picture: wider names are cut, so that the plot keeps most of the width.
+_MAX_NAMES_WIDTH_SHARE: Final = 0.36
+# Segments per fitted curve: more make the SVG larger, fewer make the corners visible.
+_CURVE_STEPS: Final = 40
 _BEYOND: Final = "5 5"
 _DASHES: Final = ("", "7 4", "2 3", "9 3 2 3")
 # Around 0,0; each about as heavy as a circle of radius 4.5.
@@ -127,7 +131,7 @@ def _points(series: Series, x: Axis, y: Axis) -> list[_Point]:
 
 def _box(size: Size, names: Sequence[str]) -> Box:
     widest = max(map(width_of, names), default=0)
-    right = min(_NAME_AFTER + widest + 8, size.width * _MOST_FOR_NAMES) if len(names) > 1 else _ALONE_RIGHT
+    right = min(_NAME_OFFSET_PX + widest + 8, size.width * _MAX_NAMES_WIDTH_SHARE) if len(names) > 1 else _ALONE_RIGHT
     bottom = max(size.height - _BOTTOM, _TOP + LABEL_GAP * (len(names) - 1))
     return Box(left=_LEFT, right=round(size.width - right), top=_TOP, bottom=bottom)
 
@@ -159,7 +163,7 @@ def _line(plot: _Plot) -> list[str]:
     first, last = min(point.x for point in plot.points), max(point.x for point in plot.points)
     parts = []
     for low, high, dash in ((first, last, plot.look.dash), (last, plot.x.high, _BEYOND)):
-        fitted = [(a, line(a)) for a in plot.x.between(low, high, _STEPS)] if low < high else []
+        fitted = [(a, line(a)) for a in plot.x.between(low, high, _CURVE_STEPS)] if low < high else []
         way = [(plot.x.at(a), plot.y.at(b)) for a, b in fitted if plot.y.low <= b <= plot.y.high]
         parts += [plot.look.path(way, dash)] if len(way) > 1 else []
     return parts
@@ -178,14 +182,14 @@ def _names(plots: Sequence[_Plot], box: Box, size: Size) -> list[str]:
     parts = []
     for plot, (x, y), at in zip(plots, ends, spread([y for _, y in ends], box.top, box.bottom), strict=True):
         bold = ' class="strong"' if plot.series.emphasised else ""
-        name = fitting(plot.series.name, size.width - box.right - _NAME_AFTER - 4)
+        name = fitting(plot.series.name, size.width - box.right - _NAME_OFFSET_PX - 4)
         if abs(at - y) > 1 or x < box.right:
             parts.append(
                 f'<path class="c{plot.look.colour}" d="M{x:g} {y:g}L{box.right + 9:g} {at:g}" stroke="currentColor"'
                 ' fill="none" stroke-width="1" stroke-dasharray="1 2" opacity="0.8"/>'
             )
         parts.append(plot.look.mark(box.right + 17, at))
-        parts.append(f'<text{bold} x="{box.right + _NAME_AFTER:g}" y="{at + 4:g}">{name}</text>')
+        parts.append(f'<text{bold} x="{box.right + _NAME_OFFSET_PX:g}" y="{at + 4:g}">{name}</text>')
     return parts
 
 

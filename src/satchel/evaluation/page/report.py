@@ -17,7 +17,8 @@ from satchel.text.visible import counted
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _SMALL: Final = Size(width=460, height=350)
-_MOST_TILES: Final = 4
+# One tile per budget, the largest budgets: more tiles would push the other figures below the fold.
+_MAX_COVERAGE_TILES: Final = 4
 
 
 class _Run:
@@ -100,7 +101,7 @@ def _lead(run: _Run) -> str:
 def _tiles(run: _Run, earlier: _Run | None) -> str:
     """The figures that one looks at first."""
     evaluation, errors = run.evaluation, run.evaluation.refused
-    coverage = [_figure_tile(f"cover@{budget}", run, earlier) for budget in evaluation.budgets[-_MOST_TILES:]]
+    coverage = [_figure_tile(f"cover@{budget}", run, earlier) for budget in evaluation.budgets[-_MAX_COVERAGE_TILES:]]
     others = [_figure_tile(f"{kind}@{DEPTH}", run, earlier) for kind in ("ndcg", "recall")]
     if run.calibration:
         points = f"{run.calibration.error * 100:.1f} <small>points</small>"

@@ -11,7 +11,9 @@ from satchel.evaluation.judging import BUDGET_FIGURES, DEPTH, RANK_FIGURES
 from satchel.evaluation.outcome import Comparison, Evaluation
 from satchel.text.visible import counted
 
-_MAX_TEXT: Final = 400
+# A few lines on the page: longer questions and errors are cut, else one text could fill the report.
+_MAX_TEXT_CHARACTERS: Final = 400
+# Rows, the largest groups first: a dataset with a group per question would repeat the list of questions.
 _MAX_GROUPS: Final = 60
 _MARKS: Final = {"better": "▲", "worse": "▼"}
 _NAMES: Final = {
@@ -32,7 +34,7 @@ _ABOUT: Final = {
 }
 
 
-def text(content: str, max_length: int = _MAX_TEXT) -> str:
+def text(content: str, max_length: int = _MAX_TEXT_CHARACTERS) -> str:
     """Text of a dataset, a file or an error: harmless, isolated from what is around it, and not endless."""
     if len(content) <= max_length:
         return f'<bdi dir="auto">{escaped(content)}</bdi>'
