@@ -42,7 +42,7 @@ _MAY_HOLD_A_PASSWORD: Final = ("store", "url", "key", "password", "secret")
 
 
 def check_folder(path: str) -> list[Finding]:
-    """Whether there is a folder, and it may be read."""
+    """Check if the folder exists and is readable."""
     from satchel.service.factory.opening import workspace
 
     try:
@@ -55,7 +55,7 @@ def check_folder(path: str) -> list[Finding]:
 
 
 def check_settings(path: str) -> Iterator[Finding]:
-    """Where each setting comes from, and everything that is wrong with them."""
+    """Report the origin of each setting, and every invalid setting."""
     from satchel.service.factory.opening import is_database, workspace
     from satchel.service.settings import configure, doubts
 
@@ -74,7 +74,7 @@ def check_settings(path: str) -> Iterator[Finding]:
 
 
 def _setting_with_value(error: InvalidOption) -> str:
-    """The setting, with its value where that cannot be a secret."""
+    """The setting, with the value unless the value may be a secret."""
     name, value = str(error.field), str(error.value)
     is_secret = any(part in name.lower() for part in _MAY_HOLD_A_PASSWORD) or "://" in value or "@" in value
     return name if is_secret or "no such setting" in error.problem else f"{name}={shown(error.value)}"
@@ -93,7 +93,7 @@ def _settings_remedy(error: InvalidOption) -> str:
 
 
 def _check_user_file() -> Iterator[Finding]:
-    """A user's settings file that cannot be read as one."""
+    """Report a user settings file that is missing, a folder or too large."""
     from satchel.service.settings import MAX_CONFIG_BYTES, user_file
 
     variable = os.environ.get("SATCHEL_CONFIG", "")
@@ -107,7 +107,7 @@ def _check_user_file() -> Iterator[Finding]:
 
 
 def _check_variables() -> Iterator[Finding]:
-    """Environment variables that begin like ours and that nothing reads."""
+    """Report unknown environment variables with Satchel's prefix."""
     from satchel.service.settings import strangers
 
     for name, near in strangers().items():
@@ -119,7 +119,7 @@ def _check_variables() -> Iterator[Finding]:
 
 
 def check_terminal() -> Iterator[Finding]:
-    """Whether what is printed can be written: contexts hold whatever files hold."""
+    """Check if file names and output are encoded as UTF-8: contexts contain arbitrary characters."""
     encoding, names, chosen = sys.stdout.encoding or "", sys.getfilesystemencoding(), locale.getencoding()
     if names.lower() not in _UTF8:
         detail = f"the locale ({chosen}) has names of files read as {names}, so that many are not found again"
@@ -132,7 +132,7 @@ def check_terminal() -> Iterator[Finding]:
 
 
 def check_git(root: Path) -> Iterator[Finding]:
-    """Whether the history of the folder's repository can be read."""
+    """Check if the git history of the folder can be read."""
     import pygit2
 
     try:
@@ -151,7 +151,7 @@ def check_git(root: Path) -> Iterator[Finding]:
 
 
 def check_watching(root: Path, limits: Path = _INOTIFY) -> list[Finding]:
-    """Whether `satchel index --watch` may watch all folders; each takes one of the user's watches."""
+    """Check if the inotify limit allows `satchel index --watch` to watch all folders (a watch per folder)."""
     try:
         limit = int((limits / "max_user_watches").read_text())
     except (OSError, ValueError):
@@ -165,7 +165,7 @@ def check_watching(root: Path, limits: Path = _INOTIFY) -> list[Finding]:
 
 
 def check_leftovers() -> list[Finding]:
-    """Temporary folders of runs that were killed."""
+    """Report temporary folders of killed runs."""
     now = time.time()
     places = {Path(tempfile.gettempdir()), Path("/tmp")}  # noqa: S108 - where we make them
     folders = (folder for place in places if place.is_dir() for folder in place.glob("satchel-*"))
@@ -178,7 +178,7 @@ def check_leftovers() -> list[Finding]:
 
 
 def _is_leftover(folder: Path, now: float) -> bool:
-    """True for a folder that a run of this user made and that has not changed for long."""
+    """True for a folder of a run by this user, unchanged for a long time."""
     with suppress(OSError):
         status = folder.lstat()
         is_ours = bool(_OUR_FOLDER.fullmatch(folder.name)) and status.st_uid == os.getuid() and folder.is_dir()
@@ -200,7 +200,7 @@ _KERNEL_FILE_SYSTEMS: Final = ("proc", "sysfs", "devpts", "cgroup2", "securityfs
 
 
 def check_index_folder(folder: Path, mounts: Path = _MOUNTS) -> list[Finding]:
-    """Whether the index can be written where it is, or would be."""
+    """Check if the index folder is writable, or can be created."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -225,7 +225,7 @@ def check_index_folder(folder: Path, mounts: Path = _MOUNTS) -> list[Finding]:
 
 
 def file_system_of(folder: Path, mounts: Path = _MOUNTS) -> str:
-    """The kind of file system that a folder is on; '' where the system has no list of mounts."""
+    """File system type of a folder; '' if the system has no list of mounts."""
     try:
         lines = [line.split(" ") for line in mounts.read_text("utf-8", "replace").splitlines()]
     except OSError:
@@ -237,7 +237,7 @@ def file_system_of(folder: Path, mounts: Path = _MOUNTS) -> str:
 
 
 def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Finding]:
-    """Whether the database is whole and ours, its vectors are the embedder's, and its segments are there.
+    """Check the database for damage, the version, the embedder of the vectors, and the segments.
 
     `target` is what a command has to be given to mean this index.
     """
@@ -262,7 +262,7 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
 
 
 def _check_contents(seen: Any, target: str, again: str, settings: Settings) -> Iterator[Finding]:
-    """What an index that can be read holds, and what of it is missing or another embedder's."""
+    """Report counts of a readable index, missing parts and vectors of a different embedder."""
     if seen.moving:
         how = f"satchel migrate {seen.moving} {target}, or satchel clear {target}"
         yield problem("index", f"a move from {seen.moving} has not come to its end", how)
@@ -275,7 +275,7 @@ def _check_contents(seen: Any, target: str, again: str, settings: Settings) -> I
 
 
 def _check_writer(folder: Path) -> Iterator[Finding]:
-    """The process that writes now, or was killed while writing."""
+    """Report the process now writing, or killed while writing."""
     lock = folder / "write.lock"
     try:
         owner = lock.read_bytes()[:32].decode("ascii", "replace").strip().removeprefix("pid ")
@@ -289,7 +289,7 @@ def _check_writer(folder: Path) -> Iterator[Finding]:
 
 
 def _lock_holder(status: os.stat_result) -> str:
-    """The process that has a file locked, from the kernel's list of locks; '' if none."""
+    """Process id with a lock on a file, from the kernel's list of locks; '' if none."""
     file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     try:
         lines = Path("/proc/locks").read_text().splitlines()
@@ -300,7 +300,7 @@ def _lock_holder(status: os.stat_result) -> str:
 
 
 def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
-    """How much of the workspace has changed since it was indexed."""
+    """Report how many files have changed since the last index run."""
     from satchel.service.factory.opening import folder_inspection
 
     if not (folder / "truth.sqlite").exists():
@@ -315,7 +315,7 @@ def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
 
 
 def check_database(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
-    """Whether the server answers, is set up for Satchel and lets this login in; then the workspace in it."""
+    """Check if the server answers, is set up for Satchel and accepts the login; then check the workspace."""
     from satchel.service.factory.opening import administration
 
     try:
@@ -375,7 +375,7 @@ def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: S
 
 
 def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Finding]:
-    """A problem if the index holds vectors of another embedder than the one that is set."""
+    """Report a problem if the vectors in the index are from an embedder different from the configured embedder."""
     from satchel.service.factory.adapters import make_embedder
 
     try:
@@ -387,7 +387,7 @@ def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Findin
 
 
 def _check_changes(root: Path, store: Store, settings: Settings, without: str) -> Finding:
-    """How many files have changed since they were indexed; those below `without` are the index's own."""
+    """Report how many files have changed since indexing; ignores files of the index below `without`."""
     from satchel.indexing.changes import Lookout
     from satchel.service.factory.adapters import make_document_policy
 

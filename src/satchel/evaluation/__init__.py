@@ -1,4 +1,4 @@
-"""How well a workspace answers: questions with what is expected in, figures with their uncertainty out.
+"""Evaluation of a workspace: from questions with expected content to figures with confidence intervals.
 
 from satchel.evaluation import evaluate, read_dataset
 

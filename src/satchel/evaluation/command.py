@@ -1,4 +1,4 @@
-"""`satchel eval`: questions with what is expected in, how well a workspace answers them out."""
+"""`satchel eval`: ask a workspace the questions of a dataset and report how well the contexts answer them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first right hit (MRR)"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flags:
-    """What the flags say."""
+    """Values of the command-line flags."""
 
     budgets: str
     chosen: tuple[str, ...]
@@ -135,7 +135,7 @@ def eval_command(dataset: Path, workspace: Workspace, **values: Any) -> None:
 
 
 def _report(evaluation: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: _Flags) -> None:
-    """Save and print an evaluation: for programs as JSON, for people as a summary."""
+    """Save and print an evaluation: as JSON for programs, as a summary for people."""
     report = to_dict(evaluation)
     report |= {"comparison": comparison.to_dict()} if comparison else {}
     report |= {"versus": to_dict(other)} if other else {}
@@ -146,7 +146,7 @@ def _report(evaluation: Evaluation, comparison: Comparison | None, other: Evalua
 
 
 def _refuse_in_vain(dataset: Path, flags: _Flags) -> None:
-    """Refuse what would fail, or lose something, only after everything was asked."""
+    """Refuse, before the first question, options that would later fail or overwrite an input file."""
     outputs = [(name, path.resolve()) for name, path in (("output", flags.output), ("html", flags.html)) if path]
     inputs = {dataset.resolve(): "the dataset"}
     if flags.against:
@@ -173,7 +173,7 @@ def _budgets(flag: str) -> tuple[int, ...]:
 
 
 def _sample(questions: list[EvalQuestion], most: int | None) -> list[EvalQuestion]:
-    """So many of the questions, chosen by their ids, so that the same ones come again; in their order."""
+    """At most `most` questions, in dataset order; a hash of the ids selects the same questions every time."""
     if most is None or most >= len(questions):
         return questions
     from hashlib import blake2b
@@ -215,7 +215,7 @@ def _evaluate(
 
 @contextmanager
 def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satchel]:
-    """The workspace under a configuration; one that its index would not fit gets an index of its own for the while."""
+    """The workspace opened with a configuration; settings that change indexing get a temporary index."""
     import tempfile
 
     from satchel.service import opening
@@ -237,7 +237,7 @@ def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satc
 
 
 def summary(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
-    """The figures, what was compared, and the questions that fared worst, for people."""
+    """Text summary: the figures, the comparison and the questions with the lowest coverage."""
     lines = [*_figures(evaluation)]
     if other is not None:
         lines += ["", *_figures(other)]

@@ -1,4 +1,4 @@
-"""Questions with what a good context holds, as JSON lines.
+"""Datasets: questions with the expected content of a good context, as JSON lines.
 
     {"query": "where is the backoff computed", "files": ["src/retry.py"]}
     {"query": "who may cancel?", "pages": ["contract.pdf#page=3"], "phrases": [["thirty days", "30 days"]]}
@@ -28,7 +28,7 @@ _PAGE: Final = re.compile(r"(?P<path>.+)#page=(?P<page>[1-9]\d{0,8})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One thing that a good context holds: a file, lines of it, a page of it, or one of some phrases."""
+    """An expected item of a good context: a file, lines or a page of a file, or any of several phrases."""
 
     path: str = ""
     first: int | None = None
@@ -48,7 +48,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalQuestion:
-    """A question, who asks it, and what its context should hold."""
+    """A question with the user who asks and the expected items of the context."""
 
     id: str
     query: str
@@ -58,14 +58,14 @@ class EvalQuestion:
 
     @property
     def mark(self) -> str:
-        """Changes when something else is expected, or somebody else asks."""
+        """Hash of the expected items and the user; differs between versions of a question."""
         from hashlib import blake2b
 
         return blake2b(repr((self.expected, self.user)).encode(), digest_size=8).hexdigest()
 
 
 def read_dataset(path: Path) -> list[EvalQuestion]:
-    """The questions of a file; the error about a wrong one names its line."""
+    """The questions in a file; an error names the line of the invalid question."""
     if path.stat().st_size > MAX_DATASET_BYTES:
         raise InvalidInput("dataset", str(path), f"is longer than {MAX_DATASET_BYTES:,} bytes")
     questions: list[EvalQuestion] = []
@@ -86,7 +86,7 @@ def read_dataset(path: Path) -> list[EvalQuestion]:
 
 
 def question_from(fields: Any, *, where: str = "question") -> EvalQuestion:
-    """The question that a JSON object stands for."""
+    """The question in a JSON object."""
     if not isinstance(fields, Mapping):
         raise InvalidInput("question", fields, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
     for name in fields:

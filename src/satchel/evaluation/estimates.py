@@ -1,4 +1,4 @@
-"""How sure a figure is: bootstrap intervals over the questions (the same draws each time), and calibration."""
+"""Uncertainty of figures: bootstrap intervals over the questions (fixed seed), and calibration."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """How far what is said is from what is right."""
+    """Difference between stated relevance and the share of right hits."""
 
     hits: int
     brier: float
@@ -53,7 +53,7 @@ class Calibration:
 
 
 def calibrate(judged: Sequence[tuple[float, bool]]) -> Calibration | None:
-    """The calibration of hits, each as its relevance and whether it was right; None where there are none."""
+    """Calibration of hits, each given as relevance and whether the hit was right; None without hits."""
     if not judged:
         return None
     judged = [(min(max(relevance, 0.0), 1.0), right) for relevance, right in judged]
@@ -76,7 +76,7 @@ def _bin(number: int, hits: Sequence[tuple[float, bool]]) -> Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A mean, and where 95 of 100 samples of as many questions have theirs."""
+    """A mean with a 95 % bootstrap interval over the questions."""
 
     mean: float
     low: float
@@ -85,7 +85,7 @@ class Interval:
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """The mean of the values and its interval; None where there are none."""
+    """Mean of the values with a bootstrap interval; None without values."""
     if not values:
         return None
     import numpy as np
@@ -97,7 +97,7 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """By how much the second is better than the first on the same questions."""
+    """Mean improvement of the second evaluation over the first on the same questions."""
 
     before: float
     after: float
@@ -110,14 +110,14 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse` when the interval leaves out zero."""
+        """`better` or `worse` if the interval excludes zero."""
         if self.questions < LEAST_QUESTIONS:
             return "too few questions"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "no clear difference"
 
 
 def difference(before: Sequence[float], after: Sequence[float]) -> Difference | None:
-    """The paired difference of two lists of values, question by question; None where there are none."""
+    """Paired difference of two lists of values, question by question; None without values."""
     if len(before) != len(after):
         raise ValueError(f"{len(before)} values cannot be paired with {len(after)}")
     if not before:
@@ -141,7 +141,7 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference | 
 
 
 def json_fields(record: Interval | Difference | Calibration) -> dict[str, Any]:
-    """The fields as reports hold them: numbers of six decimals, and `n` for the number of questions."""
+    """Fields for JSON reports: numbers rounded to six decimals, and `n` for the number of questions."""
     return {"n" if name == "questions" else name: _rounded(value) for name, value in asdict(record).items()}
 
 
@@ -154,7 +154,7 @@ def _rounded(value: Any) -> Any:
 
 
 def resampled_means(values: NDArray[np.float64], draws: int = DRAWS) -> NDArray[np.float64]:
-    """The means of samples of the values, as large as they are many."""
+    """Bootstrap: means of samples with replacement, each as large as `values`."""
     import numpy as np
 
     chooser = np.random.default_rng(_SEED)

@@ -1,4 +1,4 @@
-"""Bars: how many values are how large, and how often a relevance was right."""
+"""Bar charts: a histogram of values, and a reliability chart of relevance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALL_MARK, _LARGE_MARK = 3.5, 9.0
 
 
 class Mark(NamedTuple):
-    """A value on the axis that has a name."""
+    """A named value on the axis."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ class Mark(NamedTuple):
 def histogram(
     title: str, x_title: str, values: Sequence[float], *, marks: Sequence[Mark] = (), size: Size = FULL
 ) -> str:
-    """How many of the values are how large, with some values marked by lines.
+    """Histogram of the values as SVG; lines mark the named values.
 
     The axis is logarithmic where a few values are much larger than the rest.
     """
@@ -84,7 +84,7 @@ def _edges(known: Sequence[float]) -> list[float]:
 
 
 def _logarithmic_edges(known: Sequence[float]) -> list[float]:
-    """Eight to a power of ten: from one to the next is a third more."""
+    """Bin edges, eight per power of ten: each edge is a third larger than the edge before."""
     first, last = math.floor(8 * math.log10(known[0])), math.floor(8 * math.log10(known[-1])) + 1
     return [10 ** (i / 8) for i in range(first, last + 1)]
 
@@ -97,7 +97,7 @@ def _draw_mark(picture: Drawing, box: Box, at: float, top: float, text: str) -> 
 
 
 def reliability_chart(bins: Sequence[Bin], *, size: Size = FULL) -> str:
-    """The share of right hits by the relevance that was said, over the counts of hits; good is near the diagonal."""
+    """Reliability chart: share of right hits by stated relevance, above hit counts; the diagonal is ideal."""
     bottom = size.height - 52
     strip = Box(left=74, right=size.width - 24, top=bottom - _STRIP, bottom=bottom)
     box = Box(left=strip.left, right=strip.right, top=48, bottom=strip.top - _BETWEEN)

@@ -1,4 +1,4 @@
-"""What every chart is drawn with: axes and scales, the grid, text that harms nobody, and the whole picture."""
+"""Shared parts of all charts: axes, scales, the grid, escaped text, and the SVG document."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WIDE_LETTER_EM: Final = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What one side of a chart measures; from `low` to `high` at least, and as far as there are values."""
+    """Quantity on an axis; the axis spans at least `low` to `high`, and extends to include all values."""
 
     title: str
     _: KW_ONLY
@@ -41,7 +41,7 @@ class Axis:
     percent: bool = False
 
     def label(self, value: float) -> str:
-        """A value in few digits."""
+        """Tick label of a value, in few digits."""
         return f"{value * 100:.3g} %" if self.percent else short(value)
 
     def holds(self, value: float) -> bool:
@@ -49,16 +49,16 @@ class Axis:
         return math.isfinite(value) and (value > 0 or not self.logarithmic)
 
     def position(self, value: float) -> float:
-        """Where a value stands, in units of which each takes as much room."""
+        """Position of a value on the axis: the value, or the logarithm on a logarithmic axis."""
         return math.log10(value) if self.logarithmic else value
 
     def value(self, position: float) -> float:
-        """The value that stands at a position."""
+        """The value at a position; the inverse of `position`."""
         return 10**position if self.logarithmic else position
 
 
 class Scale(NamedTuple):
-    """An axis in its place on a picture."""
+    """An axis with pixel positions on a picture."""
 
     axis: Axis
     low: float
@@ -68,18 +68,18 @@ class Scale(NamedTuple):
     ticks: tuple[float, ...]
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """Pixel position of a value."""
         low, high, position = map(self.axis.position, (self.low, self.high, value))
         return round(self.start + (position - low) / (high - low) * (self.end - self.start), 1)
 
     def between(self, first: float, last: float, count: int) -> list[float]:
-        """Values that stand at equal distances from each other."""
+        """Values at equal distances on the axis, from `first` to `last`."""
         low, high = self.axis.position(first), self.axis.position(last)
         return [self.axis.value(low + (high - low) * i / count) for i in range(count + 1)]
 
 
 def placed(axis: Axis, values: Iterable[float], start: float, end: float) -> Scale:
-    """The axis as far as its values and ticks go."""
+    """Scale of the axis, wide enough for all values and ticks."""
     limits = (limit for limit in (axis.low, axis.high) if limit is not None)
     known = list(filter(axis.holds, (*values, *limits, *(axis.ticks or ()))))
     low, high = _widened(axis, min(known, default=1.0), max(known, default=1.0))
@@ -95,7 +95,7 @@ def placed(axis: Axis, values: Iterable[float], start: float, end: float) -> Sca
 
 
 def short(value: float) -> str:
-    """A number in three digits."""
+    """The number with three significant digits."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g} {letter}"
@@ -103,14 +103,14 @@ def short(value: float) -> str:
 
 
 def step_for(span: float, about: int) -> float:
-    """A round number that goes into a span about so many times."""
+    """Round step width that divides a span into about `about` parts."""
     rough = span / about
     power = 10.0 ** math.floor(math.log10(rough))
     return next(step * power for step in _STEPS if step * power >= rough * (1 - _TOLERANCE))
 
 
 def _widened(axis: Axis, low: float, high: float) -> tuple[float, float]:
-    """Two ends that are apart from each other."""
+    """Ends of the axis, moved apart if both are (almost) the same value."""
     if high - low > abs(high) * _TOLERANCE:
         return low, high
     if axis.logarithmic:
@@ -119,7 +119,7 @@ def _widened(axis: Axis, low: float, high: float) -> tuple[float, float]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten around the values; with their doubles and halves where these would be few."""
+    """Ticks at powers of ten around the values; also at 2 and 5 times these powers if the powers are few."""
     first, last = math.floor(math.log10(low) + _TOLERANCE), math.ceil(math.log10(high) - _TOLERANCE)
     if math.log10(high / low) >= _MIN_DECADES_FOR_POWERS:
         return [10.0**i for i in range(first, last + 1)]
@@ -136,7 +136,7 @@ def _multiples(low: float, high: float) -> list[float]:
 
 
 class Size(NamedTuple):
-    """How large a picture is."""
+    """Width and height of a picture in pixels."""
 
     width: int = 760
     height: int = 420
@@ -156,23 +156,23 @@ class Box(NamedTuple):
 
 @cache
 def _style() -> str:
-    """The rules of chart.css on one line, as every picture holds them."""
+    """The rules of chart.css on one line, for the style element of every picture."""
     return files(__package__).joinpath("chart.css").read_text("utf-8").replace("\n", "")
 
 
 def escaped(text: str) -> str:
-    """Any text, as it may stand in a picture or a page: nothing in it hides or commands."""
+    """Text escaped for SVG and HTML; hidden characters become visible."""
     return html.escape(make_visible_line(text).text)
 
 
 def width_of(text: str, size: float = 13) -> float:
-    """About how wide a text is; rather more than less."""
+    """Estimated width of a text in pixels; the estimate is generous."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return size * (_LETTER_EM * (len(text) - wide) + _WIDE_LETTER_EM * wide)
 
 
 def fitting(text: str, room: float, size: float = 13) -> str:
-    """A text, escaped, and cut where it is wider than its room."""
+    """Escaped text, cut to the given width."""
     text = make_visible_line(text).text
     if width_of(text, size) > room:
         while text and width_of(f"{text}…", size) > room:
@@ -183,7 +183,7 @@ def fitting(text: str, room: float, size: float = 13) -> str:
 
 @dataclass(slots=True)
 class Drawing:
-    """A picture that is drawn part by part; its facts say its numbers to those who cannot see it."""
+    """An SVG picture under construction; `facts` are the text alternative for screen readers."""
 
     title: str
     size: Size
@@ -191,11 +191,11 @@ class Drawing:
     facts: list[str] = field(default_factory=list)
 
     def small_text(self, x: float, y: float, text: str, anchor: str = "middle") -> None:
-        """Write a text, which is escaped already, in small letters."""
+        """Add an already escaped text in small letters."""
         self.parts.append(f'<text class="small" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>')
 
     def grid(self, box: Box, x: Scale, y: Scale, *, upright: bool = True, below: bool = True) -> None:
-        """Draw the lines, numbers and titles of both axes; the lines of x, or what is below, may be left out."""
+        """Draw lines, numbers and titles of both axes; the x lines and everything below the box are optional."""
         for value in x.ticks:
             at = x.at(value)
             if upright:
@@ -215,7 +215,7 @@ class Drawing:
         self.parts.append(f'<text class="small" transform="{place}" text-anchor="middle">{name}</text>')
 
     def svg(self, *, empty: Box | None = None) -> str:
-        """The whole picture; in an empty box it says that there is nothing to draw."""
+        """The picture as SVG; with `empty`, the box says "nothing was measured"."""
         if empty:
             self.small_text((empty.left + empty.right) / 2, (empty.top + empty.bottom) / 2, "nothing was measured")
         width, height, description = self.size.width, self.size.height, "; ".join(self.facts)

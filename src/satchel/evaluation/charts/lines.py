@@ -1,4 +1,4 @@
-"""Lines with points and what is between their bounds: told apart by colour, shape and dash, each ending in its name."""
+"""Line charts with points and confidence bands; colour, shape, dash and a label at the end identify each series."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHAPES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What was measured under one name.
+    """Measured points under a common name.
 
     `bands` has the lower and the upper bound of each point. Points are joined, unless a fitted `line` is drawn through
     them, which is dashed beyond the last.
@@ -50,7 +50,7 @@ class Series:
 
 
 class Look(NamedTuple):
-    """How one series is drawn."""
+    """Colour, shape, dash, width and opacity of a series."""
 
     colour: int
     shape: int
@@ -59,7 +59,7 @@ class Look(NamedTuple):
     opacity: float
 
     def mark(self, x: float, y: float, title: str = "") -> str:
-        """A point; its title, already escaped, appears when the mouse points at it."""
+        """SVG of a point; the (already escaped) title appears under the mouse pointer."""
         hover = f"<title>{title}</title>" if title else ""
         return (
             f'<path class="c{self.colour} halo" d="{_SHAPES[self.shape]}" transform="translate({x:g} {y:g})"'
@@ -67,7 +67,7 @@ class Look(NamedTuple):
         )
 
     def path(self, points: Sequence[tuple[float, float]], dash: str) -> str:
-        """A line through places."""
+        """SVG path of a line through pixel positions."""
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
         return (
             f'<polyline class="c{self.colour}" points="{_way(points)}" fill="none" stroke="currentColor"'
@@ -83,7 +83,7 @@ class _Point(NamedTuple):
 
 
 class _Plot(NamedTuple):
-    """One series with its points that can be drawn, and its scales."""
+    """A series with scales and the points that fit on the scales."""
 
     series: Series
     points: list[_Point]
@@ -95,14 +95,14 @@ class _Plot(NamedTuple):
         return [(self.x.at(point.x), self.y.at(point.y)) for point in self.points]
 
     def numbers(self, point: _Point) -> str:
-        """A point in words."""
+        """The numbers of a point as text."""
         label = self.y.axis.label
         bounds = "" if self.series.bands is None else f" ({label(point.low)} to {label(point.high)})"
         return f"{self.x.axis.label(point.x)} → {label(point.y)}{bounds}"
 
 
 def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: Size = FULL) -> str:
-    """A picture of some series; where there are several, each ends in its name."""
+    """Line chart as SVG; with several series, each line ends in the name of the series."""
     known = [(each, points) for each in series if (points := _points(each, x, y))]
     box = _box(size, [each.name for each, _ in known])
     size = Size(width=size.width, height=int(max(size.height, box.bottom + _BOTTOM)))
@@ -177,7 +177,7 @@ def _marks(plot: _Plot) -> list[str]:
 
 
 def _names(plots: Sequence[_Plot], box: Box, size: Size) -> list[str]:
-    """Beside the last points, and never on top of each other."""
+    """SVG of the series names beside the last points; names never overlap."""
     ends = [_end(plot) for plot in plots]
     parts = []
     for plot, (x, y), at in zip(plots, ends, spread([y for _, y in ends], box.top, box.bottom), strict=True):
@@ -194,14 +194,14 @@ def _names(plots: Sequence[_Plot], box: Box, size: Size) -> list[str]:
 
 
 def _end(plot: _Plot) -> tuple[float, float]:
-    """Where a line stops."""
+    """Pixel position of the end of a line."""
     if plot.series.line is None:
         return max(plot.places())
     return plot.x.end, plot.y.at(min(max(plot.series.line(plot.x.high), plot.y.low), plot.y.high))
 
 
 def looks(emphasised: Sequence[bool], dashed: Sequence[bool]) -> list[Look]:
-    """The look of each series; where one is emphasised it has the first colour alone, and the others step back."""
+    """Look of each series; an emphasised series alone has the first colour, and all remaining series are fainter."""
     one_stands_out = any(emphasised) and not all(emphasised)
     free = range(1, COLOURS) if one_stands_out else range(COLOURS)
     width, opacity = (1.5, 0.8) if one_stands_out else (2, 0.9)
@@ -218,7 +218,7 @@ def looks(emphasised: Sequence[bool], dashed: Sequence[bool]) -> list[Look]:
 
 
 def spread(wishes: Sequence[float], low: float, high: float) -> list[float]:
-    """Places as near as can be to the wishes, in their order, none nearer to another than `LABEL_GAP`.
+    """Label positions in order, as near as possible to the wishes and at least `LABEL_GAP` apart.
 
     Where there is not room enough for all, they go beyond `high`.
     """

@@ -1,4 +1,4 @@
-"""Single questions on the report: those that were answered worst, and those that changed most."""
+"""Questions on the report page: the worst answers and the largest changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EPSILON: Final = 1e-9
 
 
 def worst(evaluation: Evaluation) -> str:
-    """Every question whose context lacked something, the worst first; the first ones open."""
+    """HTML list of all questions with incomplete contexts, worst first; only the first are unfolded."""
     rows = [row for row in evaluation.rows if any(at.cover < 1 or at.error for at in row.at)]
     if not rows:
         return "<h2>Questions answered worst</h2><p>Every context held all that was expected, at every budget.</p>"
@@ -45,7 +45,7 @@ def worst(evaluation: Evaluation) -> str:
 
 
 def changed(before: Evaluation, after: Evaluation) -> str:
-    """The questions that fare most differently, in both directions."""
+    """HTML of the questions with the largest changes, in both directions."""
     changes = [(_change(old, new), old, new) for old, new in paired(before, after)]
     changes.sort(key=lambda change: (-abs(change[0]), change[2].id))
     better = _column("Better", [(old, new) for change, old, new in changes if change > _EPSILON])
@@ -80,7 +80,7 @@ def _chip(at: AtBudget) -> str:
 
 
 def _lacks(row: QuestionRow) -> Iterator[str]:
-    """What is missing with the budgets it is missing at, then the errors with theirs."""
+    """Missing items with the budgets concerned, then errors with the budgets concerned."""
     missing: dict[str, list[int]] = {}
     errors: dict[str, list[int]] = {}
     for at in row.at:
@@ -125,7 +125,7 @@ def _moves(old: QuestionRow, new: QuestionRow) -> Iterator[str]:
 
 
 def _turns(old: QuestionRow, new: QuestionRow) -> Iterator[str]:
-    """What is there now, or no longer, at the largest budget where that differs."""
+    """Items gained and lost, at the largest budget with a difference."""
     for a, b in reversed(_both(old, new)):
         for error, when in ((a.error, "before"), (b.error, "now")):
             if error and a.error != b.error:
