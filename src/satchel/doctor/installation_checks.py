@@ -118,7 +118,7 @@ def _interpreter(script: str) -> str:
 
 
 def _check_current_folder(code: Path) -> Iterator[Finding]:
-    """Report a `satchel` module or package in the current folder: Python would import it instead of Satchel."""
+    """Report a `satchel` module or package in the current folder: Python imports the copy instead of Satchel."""
     for name in ("satchel.py", "satchel/__init__.py"):
         here = Path(name).resolve()
         if here.is_file() and here.parent != code:
