@@ -1,6 +1,6 @@
 """Catalog of known agents: settings files, keys and entry format of the MCP servers each agent starts.
 
-docs/agents.md links to where each agent documents this.
+docs/agents.md links to each agent's documentation of the settings.
 """
 
 from __future__ import annotations
@@ -169,10 +169,10 @@ class Agent:
     user_on_macos: tuple[str, ...] = ()
     user_on_windows: tuple[str, ...] = ()
     folders: tuple[str, ...] | None = None
-    """Folders that show that the agent is in use; None stands for the folder of its first file."""
+    """An existing folder of these means the agent is in use; None: the folder of the first file."""
     syntax: Syntax = Syntax.JSON
     lists: tuple[tuple[str, ...], ...] = (("mcpServers",),)
-    """The keys under which servers are listed; all but the last only where a file has them."""
+    """Keys of the list of servers; all but the last are used only if the file has the keys."""
     shape: Shape = _plain
     project_shape: Shape | None = None
     needs_folder: bool = False

@@ -1,8 +1,8 @@
 """Add and remove a member in JSON with comments, without changing any byte elsewhere.
 
-What is put in is written so that taking it out can tell what was there before. In an object that was there and is
-`{}`, the member stands on the same line without spaces; an object that was made for it has its member on a line of
-its own, or spaces inside the braces; what stood in an empty object stays behind the member.
+The layout of an added member records the text before, for the removal. In an existing `{}`, the member is on the same
+line without spaces. An object created for the member has the member on a separate line, or spaces inside the braces.
+Comments and spaces of an empty object stay behind the member.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class JsonNode:
     end: int
     value: Any
     members: list[JsonMember] | None = None
-    """Of an object."""
+    """Members of an object; None for arrays, scalars and objects read by the strict parser."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Plan and write the changes of install and uninstall: a single entry of a settings file, and nothing else.
 
-Every result is read again with the parser that read the original: if they differ in anything but the entry, the file
-is refused.
+The parser of the original reads every result again: the file is refused if anything but the entry differs.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class Target:
     scope: Scope
     file: Path
     root: Path
-    """The folder up to which empty folders may be removed."""
+    """Empty folders are removed up to this folder."""
     name: str
 
 

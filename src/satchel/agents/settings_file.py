@@ -55,7 +55,7 @@ def read_settings(path: Path) -> bytes | None:
 def write_settings(path: Path, before: bytes | None, after: bytes | None) -> None:
     """Replace the file's bytes (`after` None: remove the file), unless the file has changed since `before`.
 
-    A link stands for the file it points to.
+    Follows a symbolic link and replaces the target.
     """
     target = Path(os.path.realpath(path))
     if read_settings(target) != before:

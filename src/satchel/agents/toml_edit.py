@@ -1,7 +1,7 @@
 """Add a table at the end of a TOML file and remove the table, without changing any byte elsewhere.
 
-In a file that was there, an empty line stands before the table; a file that ends without a line end still does.
-tomllib says where statements begin and end: what stands before such a place parses on its own.
+In an existing file, an empty line precedes the table; a file without a final line end stays without. tomllib finds the
+borders of statements: the text before a border parses on its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Add and remove an entry in a mapping of a YAML file, without changing any byte elsewhere.
 
-The mapping is a key of the outermost one. Where it was missing, it is written at the end, after an empty line, and
-its entry is written over several lines; where the key was there without a value, the entry stands on one line.
+The mapping is the value of a top-level key. A missing key is appended after an empty line, with the entry on several
+lines; for an existing key without a value, the entry is on a single line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`satchel doctor`: problems of an installation, the settings and an index, with remedies.
 
-No check changes anything, and none can stop the others.
+No check changes anything, and a failing check does not stop the remaining checks.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Checkup:
     path: str
     changed_settings: Mapping[str, Any]
     is_stuck: bool = field(default=False, init=False)
-    """True if a check ran out of time and its thread still runs."""
+    """True if a check timed out and the thread of the check still runs."""
 
     def findings(self) -> Iterator[Finding]:
         """Findings, yielded after each check."""

@@ -208,7 +208,7 @@ def check_grammars() -> Iterator[Finding]:
 def failures_in_child(code: str, names: Sequence[str]) -> dict[str, str]:
     """Names with a failure of `code`, and the reasons. The code runs in a child process because the code may crash.
 
-    The code reads each name as `name`. After a crash another child goes on with the names that are left.
+    The code reads each name as `name`. After a crash, a new child process continues with the remaining names.
     """
     failures: dict[str, str] = {}
     left = list(names)

@@ -1,7 +1,7 @@
-"""Checks of a folder, of its index (there or in PostgreSQL) and of the machine: settings, git, terminal, leftovers.
+"""Checks of a folder, the index (local or in PostgreSQL) and the machine: settings, git, terminal, leftovers.
 
-An index in a folder is opened for reading only and nothing is locked: a run that writes meanwhile is not disturbed. In
-a database nothing is made.
+An index in a folder is opened read-only and without a lock: a concurrent writer is not disturbed. In a database, the
+checks create nothing.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def file_system_of(folder: Path, mounts: Path = _MOUNTS) -> str:
 def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Finding]:
     """Check the database for damage, the version, the embedder of the vectors, and the segments.
 
-    `target` is what a command has to be given to mean this index.
+    `target` is the command-line argument for this index.
     """
     from satchel.service.factory.opening import folder_inspection
 
@@ -248,30 +248,35 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
         yield ok("index", "not there yet; the first `satchel build` makes it")
         return
     yield from _check_writer(folder)
-    seen = folder_inspection().look_at(folder)
-    if seen.version > seen.ours:
-        detail = f"made by a newer Satchel (version {seen.version}; this one reads up to {seen.ours})"
+    inspection = folder_inspection().look_at(folder)
+    if inspection.version > inspection.ours:
+        detail = f"made by a newer Satchel (version {inspection.version}; this one reads up to {inspection.ours})"
         yield problem("index", detail, f"update Satchel, or: {again}")
-    elif seen.damage:
+    elif inspection.damage:
         how = f"{again}   (if you imported blocks or granted rights, first: cp -r {folder} {folder}.old)"
-        yield problem("index", f"{folder} is damaged: {seen.damage}", how)
-    elif seen.version < seen.ours:
-        yield note("index", f"of an older version ({seen.version} of {seen.ours}); the next run brings it up")
+        yield problem("index", f"{folder} is damaged: {inspection.damage}", how)
+    elif inspection.version < inspection.ours:
+        yield note(
+            "index", f"of an older version ({inspection.version} of {inspection.ours}); the next run brings it up"
+        )
     else:
-        yield from _check_contents(seen, target, again, settings)
+        yield from _check_contents(inspection, target, again, settings)
 
 
-def _check_contents(seen: Any, target: str, again: str, settings: Settings) -> Iterator[Finding]:
+def _check_contents(inspection: Any, target: str, again: str, settings: Settings) -> Iterator[Finding]:
     """Report counts of a readable index, missing parts and vectors of a different embedder."""
-    if seen.moving:
-        how = f"satchel migrate {seen.moving} {target}, or satchel clear {target}"
-        yield problem("index", f"a move from {seen.moving} has not come to its end", how)
-    yield from _check_vectors(seen.embedder, settings, f"unset SATCHEL_EMBEDDER, or: {again}")
-    if seen.segments:
-        yield problem("index", f"its search arrays are damaged ({seen.segments})", f"satchel index {target}")
-    elif seen.behind:
-        yield note("index", f"the search arrays are {seen.behind} commits behind; the next run catches up")
-    yield ok("index", f"{counted(seen.files, 'file')}, {counted(seen.pieces, 'piece')}, version {seen.version}")
+    if inspection.moving:
+        how = f"satchel migrate {inspection.moving} {target}, or satchel clear {target}"
+        yield problem("index", f"a move from {inspection.moving} has not come to its end", how)
+    yield from _check_vectors(inspection.embedder, settings, f"unset SATCHEL_EMBEDDER, or: {again}")
+    if inspection.segments:
+        yield problem("index", f"its search arrays are damaged ({inspection.segments})", f"satchel index {target}")
+    elif inspection.behind:
+        yield note("index", f"the search arrays are {inspection.behind} commits behind; the next run catches up")
+    yield ok(
+        "index",
+        f"{counted(inspection.files, 'file')}, {counted(inspection.pieces, 'piece')}, version {inspection.version}",
+    )
 
 
 def _check_writer(folder: Path) -> Iterator[Finding]:
@@ -305,8 +310,8 @@ def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
 
     if not (folder / "truth.sqlite").exists():
         return [ok("index age", "nothing is indexed yet")]
-    seen = folder_inspection().look_at(folder, thoroughly=False)
-    if seen.damage or seen.version != seen.ours:
+    inspection = folder_inspection().look_at(folder, thoroughly=False)
+    if inspection.damage or inspection.version != inspection.ours:
         return [note("index age", "not known: the index cannot be read")]
     own = folder.resolve()
     without = f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else ""
@@ -319,44 +324,46 @@ def check_database(place: DatabasePlace, root: Path | None, settings: Settings) 
     from satchel.service.factory.opening import administration
 
     try:
-        seen = administration().look_at(place.address)
+        inspection = administration().look_at(place.address)
     except ExtraMissing as error:
         yield problem("database", str(error), pip_install("postgres"))
         return
     except SatchelError as error:
         yield problem("database", str(error), f"correct the address or the password, or start it; {LATE_DATABASE}")
         return
-    yield ok("database", f"{place.shown} (PostgreSQL {seen.server}, as {seen.user})")
-    findings = list(_check_setup(seen))
+    yield ok("database", f"{place.shown} (PostgreSQL {inspection.server}, as {inspection.user})")
+    findings = list(_check_setup(inspection))
     yield from findings
     if findings:
         return
-    yield ok("database", f"version {seen.version}, pgvector {seen.pgvector}, roles granted")
-    if seen.has_workspace:
+    yield ok("database", f"version {inspection.version}, pgvector {inspection.pgvector}, roles granted")
+    if inspection.has_workspace:
         yield from _check_stored_workspace(place, root, settings)
     else:
         yield ok("index", "not there yet; the first `satchel index` makes it")
 
 
-def _check_setup(seen: Any) -> Iterator[Finding]:
-    login = f"{_SETUP} --login {seen.user}"
-    versions = f"(version {seen.version} of {seen.ours})"
-    if not seen.pgvector:
+def _check_setup(inspection: Any) -> Iterator[Finding]:
+    login = f"{_SETUP} --login {inspection.user}"
+    versions = f"(version {inspection.version} of {inspection.ours})"
+    if not inspection.pgvector:
         yield problem("database", "it has no pgvector", _SETUP)
-    elif seen.pgvector_too_old:
-        yield problem("database", f"its pgvector is {seen.pgvector}; 0.8 is needed", "ALTER EXTENSION vector UPDATE")
-    if seen.not_let_in:
-        yield problem("database", f"{seen.user} was not let in", login)
-    elif not seen.version:
+    elif inspection.pgvector_too_old:
+        yield problem(
+            "database", f"its pgvector is {inspection.pgvector}; 0.8 is needed", "ALTER EXTENSION vector UPDATE"
+        )
+    if inspection.not_let_in:
+        yield problem("database", f"{inspection.user} was not let in", login)
+    elif not inspection.version:
         yield problem("database", "it is not set up for Satchel", login)
-    elif seen.version > seen.ours:
+    elif inspection.version > inspection.ours:
         yield problem("database", f"set up by a newer Satchel {versions}", "update Satchel")
-    elif seen.version < seen.ours:
+    elif inspection.version < inspection.ours:
         yield problem("database", f"set up by an older Satchel {versions}", _SETUP)
-    elif not seen.can_read:
-        yield problem("database", f"{seen.user} may not take on the role satchel_reader", login)
-    elif not seen.can_write:
-        yield note("database", f"{seen.user} may ask, and change nothing", login)
+    elif not inspection.can_read:
+        yield problem("database", f"{inspection.user} may not take on the role satchel_reader", login)
+    elif not inspection.can_write:
+        yield note("database", f"{inspection.user} may ask, and change nothing", login)
 
 
 def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:

@@ -2,9 +2,9 @@
 
 from satchel.evaluation import evaluate, read_dataset
 
-with satchel.open("path/to/repository") as bag:
-    found = evaluate(bag, read_dataset(Path("questions.jsonl")), budgets=[1000, 4000])
-print(found.figures()["cover@1000"])
+with satchel.open("path/to/repository") as client:
+    evaluation = evaluate(client, read_dataset(Path("questions.jsonl")), budgets=[1000, 4000])
+print(evaluation.figures()["cover@1000"])
 """
 
 from satchel.evaluation.dataset import EvalQuestion, Expected, question_from, read_dataset

@@ -3,8 +3,8 @@
     {"query": "where is the backoff computed", "files": ["src/retry.py"]}
     {"query": "who may cancel?", "pages": ["contract.pdf#page=3"], "phrases": [["thirty days", "30 days"]]}
 
-Every entry of `files`, `lines` (`path:first-last`), `pages` (`path#page=n`) and `phrases` is wanted. A phrase that is a
-list is there when one of its texts is.
+Every entry of `files`, `lines` (`path:first-last`), `pages` (`path#page=n`) and `phrases` is expected. A list of
+phrases is found if any of the phrases is found.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Expected:
     page: int | None = None
     phrases: tuple[str, ...] = ()
     enough: float = 0.9
-    """The share of a long phrase's runs of five words that has to be there."""
+    """Minimum share of a long phrase's runs of five words in a matching text."""
 
     def __str__(self) -> str:
         if self.phrases:

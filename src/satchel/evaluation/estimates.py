@@ -15,16 +15,17 @@ BINS: Final = 10
 # Bootstrap samples per interval (docs/evaluation.md): fewer make the bounds noisier, more take longer.
 DRAWS: Final = 10_000
 LEAST_QUESTIONS: Final = 5
-"""Fewer say nothing of others like them, however much they agree."""
+"""Fewer questions allow no conclusion on similar questions, even if all results agree."""
 FEW_QUESTIONS: Final = 20
-"""With fewer, intervals are too narrow."""
+"""With fewer questions, bootstrap intervals are too narrow."""
 # Any fixed number: the same answers must give the same interval (decision 0039).
 _SEED: Final = 20261116
+# Percentiles that bound a 95 % interval.
 _OUTSIDE_PERCENT: Final = (2.5, 97.5)
 # Values resampled at a time: 16 MB of indices (int64) and 16 MB of values (float64).
 _MAX_SAMPLED_VALUES: Final = 2_000_000
 _NOTHING: Final = 1e-6
-"""A smaller difference is one of rounding."""
+"""Smaller differences are rounding errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +36,9 @@ class Bin:
     high: float
     hits: int
     said: float
-    """Their mean relevance."""
+    """Mean stated relevance of the hits."""
     right: float
-    """The share of them that is right."""
+    """Share of right hits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,9 @@ class Calibration:
 
     hits: int
     brier: float
-    """The mean square of the difference; 0 is perfect, 0.25 is what one gets by always saying one half."""
+    """Brier score: mean squared difference; 0 is perfect, always stating 0.5 scores 0.25."""
     error: float
-    """The mean distance between said and right over the bins, weighed by their hits (ECE)."""
+    """Expected calibration error (ECE): mean distance of stated and right over the bins, weighted by hits."""
     bins: tuple[Bin, ...]
 
 

@@ -1,7 +1,7 @@
 """Judge contexts and rankings: find the expected items in the pieces.
 
-A file counts when some of its text is shown, lines by the share of them that is shown, a page when some of its text is
-shown, a phrase when its words stand there in their order (of a long one, nine tenths of its runs of five words).
+A file or a page counts if the context shows some text of the file or page; lines count by the share in the context; a
+phrase counts if the context has the words in order (for a long phrase: nine tenths of the runs of five words).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _RUN_WORDS: Final = 5
 _LONG_PHRASE_WORDS: Final = 12
 
 Texts = Callable[[str], str | None]
-"""The text of a file by its path, where it can be had."""
+"""Function from a path to the text of the file; None if the file cannot be read."""
 
 
 def coverage(expected: Sequence[Expected], pieces: Sequence[Shown], texts: Texts) -> list[float]:
@@ -140,6 +140,7 @@ def _share_of_lines(first: int, last: int, pieces: Sequence[Shown], text: str | 
 
 # Places of a ranking in nDCG and calibration: nDCG@10 is the usual figure of retrieval benchmarks.
 DEPTH: Final = 10
+# Usual cut-offs: the first hit, a short list, and all places in `DEPTH`.
 RECALLED_AT: Final = (1, 5, 10)
 RANK_FIGURES: Final = (f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr")
 """The figures of a ranking."""
@@ -170,7 +171,7 @@ def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> RankScores:
 def ndcg(places: Sequence[int], expected: int) -> float:
     """nDCG: the gain of right hits at these places (from 1), as a share of the ideal gain.
 
-    Things that one hit holds together count as one.
+    Expected items in the same hit count as a single item.
     """
     gain = sum(_discount(place) for place in set(places) if place <= DEPTH)
     apart = expected - (len(places) - len(set(places)))

@@ -43,11 +43,11 @@ class QuestionRow:
     query: str
     group: str = ""
     expected: str = ""
-    """What was expected, as a mark that changes with it."""
+    """`EvalQuestion.mark`: hash of the expected items and the user."""
     at: tuple[AtBudget, ...] = ()
     ranking: RankScores | None = None
     judged: tuple[tuple[float, bool], ...] = ()
-    """The first ten hits, each as its relevance and whether it is right."""
+    """The first ten hits: stated relevance, and True if the hit is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ class Comparison:
     only_before: int
     only_after: int
     changed: int
-    """Questions that both have, of which other things are expected now; they are left out."""
+    """Number of questions in both evaluations with different expected items; these are not compared."""
     differences: dict[str, Difference]
 
     @property

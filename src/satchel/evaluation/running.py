@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from satchel.models.context import Context
     from satchel.service.client import Satchel
 
+# Tokens: doubling steps show where more budget stops helping.
 BUDGETS: Final = (1000, 2000, 4000, 8000)
 # More than the ten places that are judged: hits in the same file and page count as one place.
 HITS: Final = 50

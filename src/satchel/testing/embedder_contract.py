@@ -6,8 +6,8 @@
         def make_embedder(self) -> MyEmbedder:
             return MyEmbedder("model")
 
-`PageEmbedderContract` is the same for an embedder of pages. How good the vectors are is no part of either: an embedder
-of random numbers may pass.
+`PageEmbedderContract` has the tests for an embedder of pages. Neither contract measures the quality of the vectors: an
+embedder of random numbers may pass.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AnyEmbedder = Embedder | PageEmbedder
 
 TOLERANCE: Final = 1e-4
-"""How far two vectors of one text may lie apart: a batch is padded and summed in another order than a single text."""
+"""Maximum difference of two vectors of a text: a batch is padded and summed in a different order than a single text."""
 
 TEXTS: Final = (
     "def retry(times):\n    return backoff(times)",

@@ -4,7 +4,7 @@
         def make_store(self, folder):
             return MyStore(folder)
 
-It runs the contract of each role, and what holds for the store as a whole: commits, writers and readers.
+`StoreContract` runs the contract of each role, and the tests of the whole store: commits, writers and readers.
 """
 
 from __future__ import annotations

@@ -12,11 +12,14 @@ from satchel.evaluation.estimates import Bin
 
 # Largest value over the median: above this ratio, equal bins would put most values into the first bars.
 _LONG_TAIL_RATIO: Final = 8
-_MOST_BINS, _FEWEST_BINS = 24, 6
+# Between: narrower bars cannot be told apart on a small chart, fewer hide the shape of the distribution.
+_MAX_BINS, _MIN_BINS = 24, 6
 # Up to this count every whole number gets a tick; round steps would give fractions of a question.
 _MAX_COUNTS_WITH_OWN_TICK: Final = 5
+# Layout in pixels: a line of small text per mark below the title; the strip of counts and the gap above the strip.
 _MARK_ROW, _MARKS_TOP = 17, 44
 _STRIP, _BETWEEN = 54, 22
+# Radius in pixels: the smallest point stays visible, the largest does not hide the next bin.
 _SMALL_MARK, _LARGE_MARK = 3.5, 9.0
 
 
@@ -32,7 +35,7 @@ def histogram(
 ) -> str:
     """Histogram of the values as SVG; lines mark the named values.
 
-    The axis is logarithmic where a few values are much larger than the rest.
+    The axis is logarithmic if a few values are much larger than the rest.
     """
     known = sorted(filter(math.isfinite, values))
     logarithmic = bool(known) and known[0] > 0 and known[-1] > _LONG_TAIL_RATIO * known[len(known) // 2]
@@ -75,10 +78,10 @@ def _edges(known: Sequence[float]) -> list[float]:
     if not known:
         return []
     if known[0] == known[-1]:
-        middle, half = known[0], abs(known[0]) / _FEWEST_BINS or 0.5
+        middle, half = known[0], abs(known[0]) / _MIN_BINS or 0.5
         return [middle - half, middle + half]
     span = known[-1] - known[0]
-    step = step_for(span, min(_MOST_BINS, max(_FEWEST_BINS, math.ceil(2 * math.sqrt(len(known))))))
+    step = step_for(span, min(_MAX_BINS, max(_MIN_BINS, math.ceil(2 * math.sqrt(len(known))))))
     first, last = math.floor(known[0] / step), math.floor(known[-1] / step) + 1
     return [round(i * step, 12) for i in range(first, last + 1)]
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from satchel.text.visible import make_visible_line
 
+# Round multiples of a power of ten: labels stay short.
 _STEPS: Final = (1.0, 2.0, 5.0, 10.0)
 # Ticks per axis, roughly: more labels collide on a small chart, fewer make values hard to read off.
 _TARGET_TICKS: Final = 5

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 from satchel.evaluation.charts.drawing import FULL, Axis, Box, Drawing, Scale, Size, escaped, fitting, placed, width_of
 
 COLOURS: Final = 6
-"""c0 to c5 in chart.css: their contrast with the ground is 3 and more, and they can be told apart also as the three
-kinds of colour blindness see them (CIELAB distance of 25 and more)."""
+"""c0 to c5 in chart.css: contrast with the background of at least 3, and a CIELAB distance of at least 25 between two
+colours, also with each of the three kinds of colour blindness."""
 # Pixels between the baselines of two series names: closer lines of text would overlap.
 LABEL_GAP: Final = 18.0
+# Margins in pixels: room for the tick labels, the title, the axis title, and the right edge of a single series.
 _LEFT, _TOP, _BOTTOM, _ALONE_RIGHT = 74, 48, 52, 24
 # From the plot to the name: room for the leader line and the mark between them.
 _NAME_OFFSET_PX: Final = 28
@@ -36,8 +37,8 @@ _SHAPES: Final = (
 class Series:
     """Measured points under a common name.
 
-    `bands` has the lower and the upper bound of each point. Points are joined, unless a fitted `line` is drawn through
-    them, which is dashed beyond the last.
+    `bands` has the lower and the upper bound of each point. Lines join the points, unless a fitted `line` is set;
+    the fitted line is dashed beyond the last point.
     """
 
     name: str
@@ -220,7 +221,7 @@ def looks(emphasised: Sequence[bool], dashed: Sequence[bool]) -> list[Look]:
 def spread(wishes: Sequence[float], low: float, high: float) -> list[float]:
     """Label positions in order, as near as possible to the wishes and at least `LABEL_GAP` apart.
 
-    Where there is not room enough for all, they go beyond `high`.
+    Without enough room, labels go beyond `high`.
     """
     order = sorted(range(len(wishes)), key=lambda i: (wishes[i], i))
     # With the gaps taken out, labels may stand in one place: those that would pass each other share their mean.

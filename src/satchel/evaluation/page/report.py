@@ -32,9 +32,9 @@ class _Run:
 
 
 def report_page(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
-    """HTML file with the report of an evaluation, alone or compared with an earlier evaluation.
+    """HTML file with the report of an evaluation, alone or compared with a second evaluation.
 
-    Which of the two is the earlier one is told by the comparison; without one, it is the other.
+    `comparison` says which evaluation is the earlier; without a comparison, `other` is the earlier.
     """
     if other is not None and comparison is None:
         comparison = compare(other, evaluation)
