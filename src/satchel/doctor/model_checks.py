@@ -105,7 +105,7 @@ def check_language_model(settings: Settings) -> list[Finding]:
 
 
 def check_document_readers() -> Iterator[Finding]:
-    """Check if a sandboxed child process can read a small table, the way documents are read."""
+    """Check if a child process reads a small table, the way documents are read, and is sandboxed."""
     from satchel.indexing.documents.readers import readers_for
     from satchel.indexing.walk import NO_DOCUMENTS, can_read_documents
     from satchel.models.document import Unreadable

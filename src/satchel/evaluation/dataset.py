@@ -58,7 +58,7 @@ class EvalQuestion:
 
     @property
     def mark(self) -> str:
-        """Hash of the expected items and the user; differs between versions of a question."""
+        """Hash of the expected items and the user; changes if either changes."""
         from hashlib import blake2b
 
         return blake2b(repr((self.expected, self.user)).encode(), digest_size=8).hexdigest()
