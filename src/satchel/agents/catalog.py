@@ -1,6 +1,6 @@
-"""The agents that Satchel knows: where each lists the MCP servers it starts, under which keys, and in which form.
+"""Catalog of known agents: settings files, keys and entry format of the MCP servers each agent starts.
 
-docs/agents.md links to where each agent documents this.
+docs/agents.md links to each agent's documentation of the settings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from satchel.errors import InvalidOption
 
 
 class System(StrEnum):
-    """Systems that differ in where settings are."""
+    """Operating systems with different settings folders."""
 
     LINUX = "linux"
     MACOS = "macos"
@@ -26,14 +26,14 @@ class System(StrEnum):
 
 
 class Scope(StrEnum):
-    """For whom an entry is: for everything a user opens, or for one project."""
+    """Scope of an entry: everything a user opens, or a single project."""
 
     USER = "user"
     PROJECT = "project"
 
 
 class Syntax(StrEnum):
-    """How a settings file is written. JSON may have comments and trailing commas."""
+    """Syntax of a settings file. JSON may have comments and trailing commas."""
 
     JSON = "json"
     TOML = "toml"
@@ -52,14 +52,14 @@ _MOVABLE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What decides where settings are: the system, the home folder and the environment."""
+    """Operating system, home folder and environment: these determine where settings are."""
 
     system: System
     home: Path
     environment: Mapping[str, str]
 
     def folder(self, name: str) -> Path:
-        """A folder that templates name: `home`, `config`, `support` (of desktop programs), or an agent's own."""
+        """A folder named in templates: `home`, `config`, `support` (of desktop programs), or an agent's own."""
         match name, self.system:
             case "home", _:
                 return self.home
@@ -73,7 +73,7 @@ class Machine:
         return self._moved(variable, self.place(usual))
 
     def place(self, template: str) -> Path:
-        """The path that a template like `{home}/.cursor/mcp.json` stands for."""
+        """The path for a template like `{home}/.cursor/mcp.json`."""
         name, _, rest = template.removeprefix("{").partition("}")
         return self.folder(name).joinpath(*filter(None, rest.split("/")))
 
@@ -83,21 +83,21 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """The machine that this process runs on."""
+    """The machine of this process."""
     system = {"darwin": System.MACOS, "win32": System.WINDOWS}.get(sys.platform, System.LINUX)
     return Machine(system=system, home=Path.home(), environment=dict(os.environ))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A program by its absolute path, and its arguments."""
+    """A program (absolute path) and arguments."""
 
     program: str
     args: tuple[str, ...]
 
 
 def server_command(folder: Path | None) -> Command:
-    """What starts the MCP server of this environment's Satchel, for a folder or for where the agent starts it."""
+    """Command for the MCP server of this environment's Satchel, for a folder or for the agent's working folder."""
     script = _script()
     # A virtual environment's Python is a link; resolved, it would lose the environment.
     program = str(script) if script else os.path.abspath(sys.executable)
@@ -112,7 +112,7 @@ def server_command(folder: Path | None) -> Command:
 
 
 def _script() -> Path | None:
-    """The program `satchel` of this environment, if it was installed with one."""
+    """The `satchel` script of this environment, if installed."""
     name = "satchel.exe" if sys.platform == "win32" else "satchel"
     places = (os.path.dirname(os.path.abspath(sys.executable)), sysconfig.get_path("scripts"))
     scripts = (Path(place, name) for place in places)
@@ -159,7 +159,7 @@ def _goose(command: Command, name: str) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent and its settings. Files are templates; of several, the one that exists is used, else the first."""
+    """An agent and the agent's settings. Files are templates: the first existing file is used, else the first."""
 
     key: str
     title: str
@@ -169,17 +169,17 @@ class Agent:
     user_on_macos: tuple[str, ...] = ()
     user_on_windows: tuple[str, ...] = ()
     folders: tuple[str, ...] | None = None
-    """Folders that show that the agent is in use; None stands for the folder of its first file."""
+    """An existing folder of these means the agent is in use; None: the folder of the first file."""
     syntax: Syntax = Syntax.JSON
     lists: tuple[tuple[str, ...], ...] = (("mcpServers",),)
-    """The keys under which servers are listed; all but the last only where a file has them."""
+    """Keys of the list of servers; all but the last are used only if the file has the keys."""
     shape: Shape = _plain
     project_shape: Shape | None = None
     needs_folder: bool = False
     """True if servers from the user's settings are not known to start in the project's folder."""
 
     def files(self, scope: Scope, machine: Machine, project: Path, name: str) -> tuple[Path, ...]:
-        """The files that may hold the entry, the preferred one first; () if the agent has no such scope."""
+        """Candidate files for the entry, preferred file first; () if the agent does not support the scope."""
         if scope is Scope.PROJECT:
             return tuple(project.joinpath(*template.format(name=name).split("/")) for template in self.project)
         by_system = {System.MACOS: self.user_on_macos, System.WINDOWS: self.user_on_windows}
@@ -187,14 +187,14 @@ class Agent:
         return tuple(machine.place(template.replace("{name}", name)) for template in templates)
 
     def in_use(self, scope: Scope, machine: Machine, project: Path, name: str) -> bool:
-        """True if its settings, or a folder of its own, exist."""
+        """True if the agent's settings or an agent folder exist."""
         folders = (self.user[0].rpartition("/")[0],) if self.folders is None else self.folders
         # A project's files show what is in use in the project only, not on this machine.
         files = {file for where in (Scope.USER, scope) for file in self.files(where, machine, project, name)}
         return any(path.exists() for path in (*map(machine.place, folders), *files))
 
     def entry(self, scope: Scope, command: Command, name: str) -> Entry:
-        """The value that is written under the server's name."""
+        """The value written under the server's name."""
         shape = (self.project_shape if scope is Scope.PROJECT else None) or self.shape
         return shape(command, name)
 

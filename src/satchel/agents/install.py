@@ -1,4 +1,4 @@
-"""`satchel install` and `satchel uninstall`: the entry that makes an agent start Satchel's MCP server."""
+"""`satchel install` and `satchel uninstall`: add or remove the entry for Satchel's MCP server in agents' settings."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from satchel.cli.output import write_output
 from satchel.errors import InvalidOption
 from satchel.text.visible import make_visible, make_visible_line
 
+# Unchanged lines around a change: enough to recognise the place, and a diff still fits the terminal.
 _CONTEXT_LINES: Final = 2
 # Characters: a few lines of a terminal. Settings that a program writes on one line have thousands.
 _LONG_LINE: Final = 300
@@ -30,7 +31,7 @@ _NEAR: Final = 60
 
 
 def difference(name: str, before: bytes | None, after: bytes | None) -> str:
-    """A unified diff whose hidden characters are visible and whose long lines are cut. None stands for no file."""
+    """Unified diff with visible hidden characters and shortened long lines. None means no file."""
     from difflib import unified_diff
 
     shown_name = make_visible_line(name).text
@@ -45,7 +46,7 @@ def difference(name: str, before: bytes | None, after: bytes | None) -> str:
 
 
 def _cut_long_lines(old: str, new: str) -> list[str]:
-    """Both texts, with the lines in which the change begins and ends cut to what is near it."""
+    """Both texts; the lines where the change begins and ends are cut to the characters near the change."""
     start = _common_start(old, new)
     same_end = _common_start(old[start:][::-1], new[start:][::-1])
     head, tail = old[:start], old[len(old) - same_end :]
@@ -80,7 +81,7 @@ _DRY_RUN_RESULTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
-    """The options that both commands have."""
+    """Options shared by both commands."""
 
     agents: tuple[str, ...]
     path: str | None
@@ -157,7 +158,7 @@ def uninstall_command(**options: Any) -> None:
 
 
 class _Selection:
-    """The agents and the settings files that the options select."""
+    """The agents and the settings files selected by the options."""
 
     def __init__(self, options: _Options) -> None:
         if options.user and options.project:
@@ -208,7 +209,7 @@ def _change_without_folder(selection: _Selection, target: Target) -> Patch:
 
 
 def _finish(changes: list[Patch], options: _Options) -> None:
-    """Show what is to change, ask, change it, and report the results."""
+    """Show the planned changes, ask for confirmation, write the files and report the results."""
     # Two agents that read the same file want the same in it.
     to_write = list({change.target.file: change for change in changes if change.writes}.values())
     if options.dry_run:
@@ -263,7 +264,7 @@ def _report(changes: list[Patch], options: _Options) -> None:
 
 
 def _list_agents(selection: _Selection) -> None:
-    """Print every agent with its files, whether it is in use and whether the entry is there."""
+    """Print every agent with files, whether the agent is in use and whether the entry is present."""
     rows = list[dict[str, Any]]()
     for agent in selection.agents or AGENTS:
         for target in filter(None, (target_for(agent, scope, *selection.where) for scope in Scope)):

@@ -1,8 +1,8 @@
-"""Puts a member into JSON with comments, and takes it out again, leaving every other byte as it is.
+"""Add and remove a member in JSON with comments, without changing any byte elsewhere.
 
-What is put in is written so that taking it out can tell what was there before. In an object that was there and is
-`{}`, the member stands on the same line without spaces; an object that was made for it has its member on a line of
-its own, or spaces inside the braces; what stood in an empty object stays behind the member.
+The layout of an added member records the text before, for the removal. In an existing `{}`, the member is on the same
+line without spaces. An object created for the member has the member on a separate line, or spaces inside the braces.
+Comments and spaces of an empty object stay behind the member.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any, Final
 from satchel.agents.settings_file import CannotEdit, line_end_of, place_in
 
 SPACE: Final = " \t\r\n"
-_DEEPEST: Final = 100
+# Levels: real settings have a few; the scanner is recursive and must stay below the recursion limit of Python.
+_MAX_NESTING: Final = 100
 # Deeper objects are never changed inside: a parser of strict JSON may read them, if it can, and is faster.
 _EDITED: Final = 3
 _GAP: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -34,18 +35,18 @@ _STRICT: Final = json.JSONDecoder(parse_constant=_no_number)
 
 @dataclass(slots=True, kw_only=True)
 class JsonNode:
-    """A value and its place in the text."""
+    """A value and the position in the text."""
 
     start: int
     end: int
     value: Any
     members: list[JsonMember] | None = None
-    """Of an object."""
+    """Members of an object; None for arrays, scalars and objects read by the strict parser."""
 
 
 @dataclass(slots=True, kw_only=True)
 class JsonMember:
-    """A key and its value; `comma` is where the comma after them stands, if there is one."""
+    """A key and a value; `comma` is the position of the comma after the value, if present."""
 
     key: str
     start: int
@@ -54,13 +55,13 @@ class JsonMember:
 
     @property
     def end(self) -> int:
-        """Where the member ends, with its comma."""
+        """End position of the member, including the comma."""
         return self.value.end if self.comma is None else self.comma + 1
 
 
 @lru_cache(maxsize=2)
 def scan(text: str) -> JsonNode:
-    """The value that a whole text holds. Cached: an edit reads the text before and after it several times."""
+    """Parsed value of a whole text. Cached: an edit reads the texts before and after several times."""
     scanner = _Scanner(text)
     node = scanner.value(0)
     scanner.skip()
@@ -75,7 +76,7 @@ class _Scanner:
     at: int = 0
 
     def skip(self) -> None:
-        """Go on to what is neither space nor comment."""
+        """Skip spaces and comments."""
         gap = _GAP.match(self.text, self.at)
         assert gap is not None
         self.at = gap.end()
@@ -85,7 +86,7 @@ class _Scanner:
 
     def value(self, depth: int) -> JsonNode:
         self.skip()
-        if depth > _DEEPEST:
+        if depth > _MAX_NESTING:
             raise self.refused("values are nested too deeply")
         start, opening = self.at, self.text[self.at : self.at + 1]
         if opening == "[" or (opening == "{" and depth >= _EDITED):
@@ -121,7 +122,7 @@ class _Scanner:
         return items
 
     def _take(self, sign: str) -> bool:
-        """True if a sign comes next; it is passed over then."""
+        """True if the given character comes next; skips the character."""
         self.skip()
         is_next = self.text.startswith(sign, self.at)
         self.at += is_next
@@ -168,12 +169,12 @@ def read(text: str) -> Any:
 
 
 def new(path: Keys, value: Any) -> str:
-    """A text that holds nothing but the value."""
+    """A text with only the value."""
     return _Style(line_end="\n", indent="  ").lines("", path, value) + "\n"
 
 
 def put(text: str, path: Keys, value: Any) -> str:
-    """The text with the value at the path, in the place of one that is there or after the others."""
+    """The text with the value at the path: replaces an existing value, else adds the value after all members."""
     indented = _INDENTED.search(text)
     style = _Style(line_end=line_end_of(text), indent=indented[1] if indented else "  ")
     if not text.strip(SPACE):
@@ -190,7 +191,7 @@ def put(text: str, path: Keys, value: Any) -> str:
 
 
 def drop(text: str, path: Keys) -> str | None:
-    """The text without the value at the path; None if the text was made for it."""
+    """The text without the value at the path; None if the text was created for the value."""
     holders, holder = list[tuple[JsonNode, JsonMember]](), scan(text)
     for key in path:
         member = _member(text, _object(text, holder), key)
@@ -218,7 +219,7 @@ def drop(text: str, path: Keys) -> str | None:
 
 
 def _remainder(lead: str, tail: str, close: str) -> str:
-    """What remains between the braces when the only member is gone."""
+    """Text between the braces after removal of the only member."""
     if lead.strip(SPACE):
         return lead.rstrip(SPACE) + tail
     if tail.startswith(close) and tail != close:
@@ -255,7 +256,7 @@ def _replaced(text: str, member: JsonMember, value: Any, style: _Style) -> str:
 
 
 def _cut(text: str, holder: JsonNode, member: JsonMember) -> str:
-    """The text without one of several members, the space before it and one comma."""
+    """The text without a member, the space before the member and a comma; at least one member remains."""
     start, end = member.start, member.value.end
     while text[start - 1] in SPACE:
         start -= 1
@@ -286,7 +287,7 @@ def _member(text: str, holder: JsonNode, key: str) -> JsonMember | None:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The space with which the line begins on which something stands."""
+    """Indentation of the line at a position."""
     start = text.rfind("\n", 0, at) + 1
     line = text[start:at]
     return line[: len(line) - len(line.lstrip(" \t"))]
@@ -298,15 +299,15 @@ class _Style:
     indent: str
 
     def single(self, value: Any, *, compact: bool = False) -> str:
-        """A value on one line."""
+        """A value on a single line."""
         return json.dumps(value, ensure_ascii=False, separators=(",", ":") if compact else None)
 
     def broken(self, base: str, value: Any) -> str:
-        """A value on several lines, each beginning with the base."""
+        """A value on several lines, each starting with the base."""
         return json.dumps(value, ensure_ascii=False, indent=self.indent).replace("\n", base)
 
     def member(self, path: Keys, value: Any, *, compact: bool = False) -> str:
-        """A member on one line; objects on the way have spaces inside their braces."""
+        """A member on a single line; nested objects have spaces inside their braces."""
         text = self.single(value, compact=compact)
         for key in reversed(path[1:]):
             text = f"{{ {json.dumps(key)}:{'' if compact else ' '}{text} }}"
@@ -318,6 +319,6 @@ class _Style:
         return f"{json.dumps(path[0])}: {inner}"
 
     def lines(self, base: str, path: Keys, value: Any) -> str:
-        """An object on several lines that holds one member."""
+        """An object on several lines with a single member."""
         base = base or self.line_end
         return f"{{{base}{self.indent}{self.members(base + self.indent, path, value)}{base}}}"

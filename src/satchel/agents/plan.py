@@ -1,7 +1,6 @@
-"""What installing and uninstalling would change, and changing it: one entry of a settings file, and nothing else.
+"""Plan and write the changes of install and uninstall: a single entry of a settings file, and nothing else.
 
-Every result is read again with the parser that read the original: if they differ in anything but the entry, the file
-is refused.
+The parser of the original reads every result again: the file is refused if anything but the entry differs.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 def entry_in(text: str | None, syntax: Syntax, path: Keys) -> Any:
-    """The value at a path in a file; None if there is none, or no file."""
+    """The value at a path in a file; None without a value or a file."""
     return None if text is None else _at(_read(text, syntax), path)
 
 
 def list_in(text: str | None, syntax: Syntax, lists: Sequence[Keys]) -> Keys:
-    """The keys under which a file lists servers: those it has, else the last of `lists`."""
+    """Keys of the list of servers: the existing list of the file, else the last of `lists`."""
     *rarer, usual = lists
     document = {} if text is None else _read(text, syntax)
     for keys in rarer:
@@ -50,7 +49,7 @@ def with_entry(text: str | None, syntax: Syntax, path: Keys, entry: Entry) -> st
 
 
 def without_entry(text: str, syntax: Syntax, path: Keys) -> str | None:
-    """The file without the entry; None if nothing else was in a file that was made for it."""
+    """The file without the entry; None if the file was created for the entry and has no further content."""
     original = _read(text, syntax)
     bare, mark = _split_mark(text)
     left = _editor(syntax).drop(bare, path)
@@ -77,7 +76,7 @@ def _check(original: dict[str, Any], after: str | None, syntax: Syntax, path: Ke
 
 
 def _without(document: Any, path: Keys) -> Any:
-    """The document without what is at a path, and without what holds nothing else."""
+    """The document without the value at a path, and without parents left empty."""
     if not path or not isinstance(document, dict) or path[0] not in document:
         return document
     inner = _without(document[path[0]], path[1:])
@@ -99,13 +98,13 @@ def _at(document: Any, path: Keys) -> Any:
 
 
 def _split_mark(text: str) -> tuple[str, str]:
-    """The text without its byte order mark, and the mark."""
+    """The text without the byte order mark, and the mark."""
     bare = text.removeprefix(_BYTE_ORDER_MARK)
     return bare, text[: len(text) - len(bare)]
 
 
 class Result(StrEnum):
-    """What becomes of an agent's settings."""
+    """Outcome of a change to an agent's settings."""
 
     INSTALLED = "installed"
     REPLACED = "replaced"
@@ -117,19 +116,19 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """An agent's settings in one scope, and the name of the entry."""
+    """An agent's settings in a scope, and the name of the entry."""
 
     agent: Agent
     scope: Scope
     file: Path
     root: Path
-    """The folder up to which empty folders may be removed."""
+    """Empty folders are removed up to this folder."""
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A file's bytes before and after. None stands for no file."""
+    """Bytes of a file before and after. None means no file."""
 
     target: Target
     action: Result
@@ -144,7 +143,7 @@ class Patch:
 
 
 def target_for(agent: Agent, scope: Scope, machine: Machine, project: Path, name: str) -> Target | None:
-    """An agent's settings in a scope; None if it has none there."""
+    """An agent's settings in a scope; None if the agent does not support the scope."""
     files = agent.files(scope, machine, project, name)
     if not files:
         return None
@@ -157,12 +156,12 @@ def target_for(agent: Agent, scope: Scope, machine: Machine, project: Path, name
 
 
 def holds_entry(target: Target) -> bool:
-    """True if the settings hold an entry of that name."""
+    """True if the settings have an entry of the target's name."""
     return _entry_path(target, _text(read_settings(target.file))) is not None
 
 
 def plan_install(target: Target, entry: Entry) -> Patch:
-    """What installing changes in a file."""
+    """Planned change of a file for install."""
     change = Patch(target=target, action=Result.UNCHANGED)
     syntax = target.agent.syntax
     try:
@@ -180,7 +179,7 @@ def plan_install(target: Target, entry: Entry) -> Patch:
 
 
 def plan_uninstall(target: Target) -> Patch:
-    """What uninstalling changes in a file."""
+    """Planned change of a file for uninstall."""
     change = Patch(target=target, action=Result.ABSENT)
     before = None
     try:
@@ -198,7 +197,7 @@ def plan_uninstall(target: Target) -> Patch:
 
 
 def carry_out(changes: Sequence[Patch]) -> list[Patch]:
-    """Write the files. One that cannot be written becomes a failed change, and does not stop the others."""
+    """Write the files. A write error becomes a failed change; the remaining files are still written."""
     results, written = list[Patch](), dict[Path, Patch]()
     for change in changes:
         result, file = change, change.target.file
@@ -221,7 +220,7 @@ def _write(change: Patch) -> Patch:
 
 
 def _entry_path(target: Target, text: str | None) -> Keys | None:
-    """The keys that lead to the entry in a file; None if it is not there."""
+    """Path of keys to the entry in a file; None without an entry."""
     paths = ((*keys, target.name) for keys in target.agent.lists)
     return next((path for path in paths if isinstance(entry_in(text, target.agent.syntax, path), dict)), None)
 

@@ -1,4 +1,4 @@
-"""Settings files: read as they are, written whole or not at all, and left alone where an edit is not certain."""
+"""Settings files: read unchanged, written atomically, and refused if an edit is not certain."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+# Larger files are no settings written by people or agents; editing reads the whole file into memory.
 MAX_BYTES: Final = 5_000_000
 
 
 class CannotEdit(ValueError):
-    """The file cannot be read, or not be edited with certainty that the rest of it stays as it is."""
+    """The file cannot be read, or cannot be edited without risk to the remaining content."""
 
 
 def place_in(text: str, at: int) -> str:
-    """A place in a text as editors name it."""
+    """Line and column of a position in a text."""
     line = text.count("\n", 0, at) + 1
     return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
 
 
 def line_end_of(text: str) -> str:
-    """The line end that a text uses first."""
+    """The first line end in a text; a line feed if there is none."""
     at = text.find("\n")
     return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
 
 
 def appended(text: str, block: str) -> str:
-    """The text with a block at its end, after an empty line; a text that ends without a line end still does."""
+    """The text with a block appended after an empty line; a text without a final line end stays without."""
     line_end = line_end_of(text)
     if text and not text.endswith("\n"):
         return text + line_end + line_end + block
@@ -37,7 +38,7 @@ def appended(text: str, block: str) -> str:
 
 
 def read_settings(path: Path) -> bytes | None:
-    """The bytes of the file; None if there is no file."""
+    """The bytes of the file; None without a file."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -52,9 +53,9 @@ def read_settings(path: Path) -> bytes | None:
 
 
 def write_settings(path: Path, before: bytes | None, after: bytes | None) -> None:
-    """Replace the file's bytes; None as `after` removes it. A file that is no longer `before` is left alone.
+    """Replace the file's bytes (`after` None: remove the file), unless the file has changed since `before`.
 
-    A link stands for the file it points to.
+    Follows a symbolic link and replaces the target.
     """
     target = Path(os.path.realpath(path))
     if read_settings(target) != before:
@@ -69,7 +70,7 @@ def write_settings(path: Path, before: bytes | None, after: bytes | None) -> Non
 
 
 def remove_empty_folders(path: Path, root: Path) -> None:
-    """Remove the folders around a file that is gone, up to a folder that stays, as far as nothing is in them."""
+    """Remove the empty parent folders of a deleted file, up to but without `root`."""
     for folder in path.parents:
         if folder == root or root not in folder.parents:
             return
@@ -101,7 +102,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _copy_permissions(target: Path, name: str) -> None:
-    """Give the new file the permissions and the owner of the old one, or the permissions that a new one gets."""
+    """Copy permissions and owner of the old file to the new file; without an old file, apply the umask."""
     if not target.exists():
         mask = os.umask(0)
         os.umask(mask)

@@ -1,7 +1,7 @@
-"""Puts a table at the end of a TOML file, and takes it out again, leaving every other byte as it is.
+"""Add a table at the end of a TOML file and remove the table, without changing any byte elsewhere.
 
-In a file that was there, an empty line stands before the table; a file that ends without a line end still does.
-tomllib says where statements begin and end: what stands before such a place parses on its own.
+In an existing file, an empty line precedes the table; a file without a final line end stays without. tomllib finds the
+borders of statements: the text before a border parses on its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HEADER: Final = re.compile(r"^[ \t]*(\[[^\r\n]*)", re.MULTILINE)
 
 
 def read(text: str) -> Any:
-    """The document."""
+    """The parsed document."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -27,18 +27,18 @@ def read(text: str) -> Any:
 
 
 def new(path: Keys, value: Any) -> str:
-    """A text that holds nothing but the table."""
+    """A text with only the table."""
     return _table(path, value, "\n") + "\n"
 
 
 def put(text: str, path: Keys, value: Any) -> str:
-    """The text with the table, in the place of one that is there or at the end."""
+    """The text with the table: replaces an existing table, else appends the table."""
     table, span = _table(path, value, line_end_of(text)), _span(text, path)
     return text[: span[0]] + table + text[span[1] :] if span else appended(text, table)
 
 
 def drop(text: str, path: Keys) -> str | None:
-    """The text without the table; None if the text was made for it."""
+    """The text without the table; None if the text was created for the table."""
     span = _span(text, path)
     if span is None:
         raise CannotEdit(f"{'.'.join(path)} is not a table with a header of its own: take it out by hand")
@@ -63,7 +63,7 @@ def _table(path: Keys, value: dict[str, Any], line_end: str) -> str:
 
 
 def _span(text: str, path: Keys) -> tuple[int, int] | None:
-    """From the header of a table to the end of what stands in it and in the tables below it."""
+    """Start and end of a table in the text, including subtables."""
     headers = [(line.start(1), _header_keys(line[1])) for line in _HEADER.finditer(text)]
     start = next((at for at, keys in headers if keys == path and _parses(text[:at])), None)
     if start is None:
@@ -74,7 +74,7 @@ def _span(text: str, path: Keys) -> tuple[int, int] | None:
 
 
 def _header_keys(line: str) -> Keys:
-    """The keys of the table that a line opens; a list of tables has an empty one more. () for any other line."""
+    """Keys of a table header, plus an empty key for an array of tables; () for any line without a header."""
     try:
         inner: Any = tomllib.loads(line)
     except tomllib.TOMLDecodeError:
@@ -87,7 +87,7 @@ def _header_keys(line: str) -> Keys:
 
 
 def _without_gap(body: str) -> str:
-    """Statements without the space and the comments behind the last of them."""
+    """Statements without trailing space and comments."""
     body = body.rstrip()
     for at in range(body.rfind("\n") + 1, len(body)):
         if body[at] == "#" and _parses(body[:at]):

@@ -1,7 +1,7 @@
-"""Puts an entry into a mapping of a YAML file, and takes it out again, leaving every other byte as it is.
+"""Add and remove an entry in a mapping of a YAML file, without changing any byte elsewhere.
 
-The mapping is a key of the outermost one. Where it was missing, it is written at the end, after an empty line, and
-its entry is written over several lines; where the key was there without a value, the entry stands on one line.
+The mapping is the value of a top-level key. A missing key is appended after an empty line, with the entry on several
+lines; for an existing key without a value, the entry is on a single line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEP: Final = "  "
 
 
 def read(text: str) -> Any:
-    """The document; a text without one is an empty mapping."""
+    """The parsed document; an empty mapping for a text without a document."""
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -31,12 +31,12 @@ def read(text: str) -> Any:
 
 
 def new(path: Keys, value: Any) -> str:
-    """A text that holds nothing but the entry."""
+    """A text with only the entry."""
     return _block(path, value, "\n") + "\n"
 
 
 def put(text: str, path: Keys, value: Any) -> str:
-    """The text with the entry, in the place of one that is there or before the others."""
+    """The text with the entry: replaces an existing entry, else inserts the entry before all entries."""
     key, name = path
     line_end = line_end_of(text)
     parent = _pair(_root(text), key)
@@ -62,7 +62,7 @@ def put(text: str, path: Keys, value: Any) -> str:
 
 
 def drop(text: str, path: Keys) -> str | None:
-    """The text without the entry; None if the text was made for it."""
+    """The text without the entry; None if the text was created for the entry."""
     key, name = path
     parent = _pair(_root(text), key)
     pair = _pair(parent[1], name) if parent and isinstance(parent[1], yaml.MappingNode) else None
@@ -78,7 +78,7 @@ def drop(text: str, path: Keys) -> str | None:
 
 
 def _without_all(text: str, key: yaml.Node, start: int, end: int) -> str | None:
-    """Without the mapping as well if it was made for the entry, else with an empty one."""
+    """The text without the mapping if the mapping was created for the entry, else with an empty mapping."""
     line_end, at = line_end_of(text), _line_start(text, key.start_mark.index)
     before = text[:at]
     if end == len(text):
@@ -144,7 +144,7 @@ def _pair(mapping: yaml.Node | None, key: str) -> _Pair | None:
 
 
 def _end(pair: _Pair) -> int:
-    """Where a pair ends; a mapping over several lines says it ends where the next begins."""
+    """End position of a pair: the end of the last value, as PyYAML ends a block mapping where the next begins."""
     node = pair[1]
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]

@@ -1,6 +1,6 @@
-"""`satchel doctor`: what is wrong with an installation, its settings and an index, and what to do about it.
+"""`satchel doctor`: problems of an installation, the settings and an index, with remedies.
 
-No check changes anything, and none can stop the others.
+No check changes anything, and a failing check does not stop the remaining checks.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Long enough for a slow disk, short enough to wait for.
 _CHECK_SECONDS: Final = 30.0
+# Shorter than other checks: the check walks all folders, and a slow walk is itself the finding.
 _WATCHING_SECONDS: Final = 10.0
 _BUSY: Final = "run `satchel doctor` again when the machine is less busy"
 
@@ -77,10 +78,10 @@ class Checkup:
     path: str
     changed_settings: Mapping[str, Any]
     is_stuck: bool = field(default=False, init=False)
-    """True if a check ran out of time and its thread still runs."""
+    """True if a check timed out and the thread of the check still runs."""
 
     def findings(self) -> Iterator[Finding]:
-        """The findings of each check as soon as it is done."""
+        """Findings, yielded after each check."""
         from satchel.doctor import installation_checks, model_checks, workspace_checks
 
         yield from self.run("python", installation_checks.check_python)
@@ -118,7 +119,7 @@ class Checkup:
         yield from self._findings_with(settings, root)
 
     def _findings_with(self, settings: Settings, root: Path | None) -> Iterator[Finding]:
-        """The findings about what the settings choose: models, the index and what keeps it up to date."""
+        """Findings on the configured models, the index, git and file watching."""
         from satchel.doctor import model_checks as models
         from satchel.doctor import workspace_checks as checks
 
@@ -161,7 +162,7 @@ class Checkup:
         late: str = _BUSY,
         seconds: float = _CHECK_SECONDS,
     ) -> list[Finding]:
-        """What a check finds within its time; an error in it, or `late` when the time is over, is a problem."""
+        """Findings of a check; an error or a time-out (remedy `late`) becomes a problem."""
         findings: list[Finding] = []
         done = threading.Event()
 

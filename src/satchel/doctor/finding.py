@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class State(StrEnum):
-    """Whether all is well, something is worth knowing, or something is wrong."""
+    """State of a finding: all is well, worth knowing, or wrong."""
 
     OK = "ok"
     NOTE = "note"
@@ -15,7 +15,7 @@ class State(StrEnum):
 
 
 class Finding(NamedTuple):
-    """What a check found; `remedy` says what to do about it."""
+    """Result of a check; `remedy` says how to fix a problem."""
 
     subject: str
     state: State
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as JSON has it."""
+        """The finding as a JSON-compatible dictionary."""
         return {
             "subject": self.subject,
             "state": str(self.state),
@@ -34,15 +34,15 @@ class Finding(NamedTuple):
 
 
 def ok(subject: str, detail: str) -> Finding:
-    """A finding that all is well."""
+    """Finding: all is well."""
     return Finding(subject, State.OK, detail)
 
 
 def note(subject: str, detail: str, remedy: str = "") -> Finding:
-    """A finding that is worth knowing, though nothing is wrong."""
+    """Finding: worth knowing, though nothing is wrong."""
     return Finding(subject, State.NOTE, detail, remedy)
 
 
 def problem(subject: str, detail: str, remedy: str) -> Finding:
-    """A finding that something does not work, and what to do about it."""
+    """Finding: something does not work, with a remedy."""
     return Finding(subject, State.PROBLEM, detail, remedy)

@@ -1,4 +1,4 @@
-"""Checks of the installation: Python, the program on PATH, packages, extras, grammars, and agents that start it."""
+"""Checks of the installation: Python, the program on PATH, packages, extras, grammars, and agents' entries."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for name in sys.argv[2:]:
 
 
 def check_python() -> Iterator[Finding]:
-    """Whether Satchel runs on this Python and this system."""
+    """Check if Satchel supports this Python and this operating system."""
     python = f"{platform.python_version()} ({sys.executable}) on {platform.system()} {platform.machine()}"
     if sys.version_info < _OLDEST_PYTHON:
         how = "python3.11 -m venv .venv && . .venv/bin/activate"
@@ -73,7 +73,7 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_program() -> Iterator[Finding]:
-    """Whether what is installed, what runs and what the shell finds are the same program."""
+    """Check if the installed, the running and the shell's `satchel` are the same program."""
     import satchel
 
     code, installed = Path(satchel.__file__).resolve().parent, installed_satchel()
@@ -92,7 +92,7 @@ def check_program() -> Iterator[Finding]:
 
 
 def _check_path() -> Iterator[Finding]:
-    """Which `satchel` the shell finds."""
+    """Check which `satchel` the shell runs."""
     on_path = shutil.which("satchel")
     places = {os.path.dirname(os.path.abspath(sys.executable)), sysconfig.get_path("scripts")}
     scripts = [os.path.join(place, "satchel") for place in sorted(places)]
@@ -108,7 +108,7 @@ def _check_path() -> Iterator[Finding]:
 
 
 def _interpreter(script: str) -> str:
-    """The Python that a script names in its first line, in parentheses, or ''."""
+    """Interpreter in the first line of a script, in parentheses, or ''."""
     try:
         with open(script, "rb") as file:
             first = file.readline(300)
@@ -118,7 +118,7 @@ def _interpreter(script: str) -> str:
 
 
 def _check_current_folder(code: Path) -> Iterator[Finding]:
-    """A file or folder here that Python would import in Satchel's place."""
+    """Report a `satchel` module or package in the current folder: Python imports the copy instead of Satchel."""
     for name in ("satchel.py", "satchel/__init__.py"):
         here = Path(name).resolve()
         if here.is_file() and here.parent != code:
@@ -127,7 +127,7 @@ def _check_current_folder(code: Path) -> Iterator[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
-    """Whether each package that Satchel always needs is there, in a version that it was made for, and loads."""
+    """Check if all required packages are installed in a supported version and can be imported."""
     required = [requirement for requirement in requirements() if not requirement.extra]
     if not required:
         yield problem("packages", "what Satchel needs is not known: it was not installed by pip", pip_install())
@@ -157,7 +157,7 @@ def _missing_or_unfit(required: list[Requirement]) -> Iterator[Finding]:
 
 
 def check_extras() -> Iterator[Finding]:
-    """What each extra is for, and whether it is installed."""
+    """Report the purpose of each extra, and whether the extra is installed."""
     all_requirements = list(requirements())
     known = {requirement.extra for requirement in all_requirements}
     findings = [_check_extra(extra, _packages_of(extra, all_requirements)) for extra in _EXTRAS if extra in known]
@@ -170,7 +170,7 @@ def check_extras() -> Iterator[Finding]:
 
 
 def _packages_of(extra: str, all_requirements: list[Requirement]) -> Iterator[Requirement]:
-    """The packages of an extra, and of the extras that it brings along."""
+    """The packages of an extra, including packages of required extras."""
     for requirement in all_requirements:
         if requirement.extra == extra and requirement.name.lower() == "satchel":
             for other in requirement.of_extras:
@@ -193,7 +193,7 @@ def _check_extra(extra: str, packages: Iterator[Requirement]) -> Finding:
 
 
 def check_grammars() -> Iterator[Finding]:
-    """Whether every grammar can be loaded."""
+    """Check if every grammar can be loaded."""
     from satchel.indexing.code.read_code import GRAMMARS
 
     load = "from satchel.indexing.code.read_code import load_grammar; load_grammar(name)"
@@ -206,9 +206,9 @@ def check_grammars() -> Iterator[Finding]:
 
 
 def failures_in_child(code: str, names: Sequence[str]) -> dict[str, str]:
-    """The names for which `code` fails, with the reason. It runs in a child process, which may crash.
+    """Names with a failure of `code`, and the reasons. The code runs in a child process because the code may crash.
 
-    The code reads each name as `name`. After a crash another child goes on with the names that are left.
+    The code reads each name as `name`. After a crash, a new child process continues with the remaining names.
     """
     failures: dict[str, str] = {}
     left = list(names)
@@ -228,7 +228,7 @@ def failures_in_child(code: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def _try_each(code: str, names: Sequence[str]) -> tuple[str, str]:
-    """What a child printed, and how it ended if it did not end well."""
+    """Output of a child process, and a description of a crash or time-out ('' if none)."""
     try:
         # Not from the current folder (-P): what lies there is the user's, and not ours.
         child = subprocess.run(  # noqa: S603 - our own Python and our own code
@@ -246,7 +246,7 @@ def _try_each(code: str, names: Sequence[str]) -> tuple[str, str]:
 
 
 def check_agents(path: str) -> Iterator[Finding]:
-    """Every entry that starts Satchel, in the user's settings and in the project's."""
+    """Check every agent entry for Satchel, in the user's and the project's settings."""
     from satchel.agents.catalog import AGENTS, Scope, this_machine
     from satchel.agents.plan import target_for
 
@@ -277,7 +277,7 @@ def _check_file(target: Target) -> Iterator[Finding]:
 
 
 def _command(entry: Any) -> list[str]:
-    """The program and its arguments, under whatever keys an agent has for them; [] if there is none."""
+    """Program and arguments of an entry, under any key used by an agent; [] if there is none."""
     if not isinstance(entry, dict):
         return []
     program = entry.get("command", entry.get("cmd", ""))
@@ -290,7 +290,7 @@ def _starts_satchel(command: list[str]) -> bool:
 
 
 def _check_command(target: Target, command: list[str], reinstall: str) -> Finding:
-    """What is wrong with the command of an entry; `reinstall` is the command that writes the entry again."""
+    """Problem of the command of an entry; `reinstall` is the command to write the entry again."""
     program, file, subject = command[0], target.file, f"agent {target.agent.key}"
     if shutil.which(program) is None:
         return problem(subject, f"{file} starts {program}, which is not there", reinstall)

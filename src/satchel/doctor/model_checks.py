@@ -1,4 +1,4 @@
-"""Checks of what counts tokens, makes vectors, answers and reads documents. A language model is sent no content."""
+"""Checks of token counting, embedder, language model and document readers. A language model is sent no content."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 LATE_EMBEDDER: Final = "look whether the embedder's endpoint is up; `--embedder static` needs none"
 LATE_LANGUAGE_MODEL: Final = "look whether the language model's endpoint is up"
-_SECONDS: Final = 5.0
-_MOST_BYTES: Final = 1_000_000
+# A list of models needs no computation; an endpoint that takes longer counts as not answering.
+_REQUEST_SECONDS: Final = 5.0
+# Lists of models are far smaller; the limit protects memory from an endpoint that never stops sending.
+_MAX_RESPONSE_BYTES: Final = 1_000_000
+# Enough to choose from on one line; some endpoints list hundreds.
 _MAX_MODELS_IN_REMEDY: Final = 5
 _OPENAI: Final = "https://api.openai.com/v1"
 
 
 def check_counting(settings: Settings) -> list[Finding]:
-    """Whether tokens are counted, and how exactly, for the model that is set."""
+    """Check if, and how exactly, tokens are counted for the configured model."""
     from satchel.tokens import counter_for
     from satchel.tokens.registry import describe_tokenizer
 
@@ -46,7 +49,7 @@ def check_counting(settings: Settings) -> list[Finding]:
 
 
 def check_embedder(settings: Settings) -> list[Finding]:
-    """Whether the embedder makes a vector. Nothing is downloaded for it."""
+    """Check if the embedder makes a vector. The check downloads nothing."""
     from satchel.service.factory.adapters import make_embedder
 
     kind, _, model = settings.embedder.partition(":")
@@ -74,7 +77,7 @@ def _embedder_remedy(kind: str) -> str:
 
 
 def check_language_model(settings: Settings) -> list[Finding]:
-    """Whether the language model's endpoint answers and has the model. It is asked for its list of models only."""
+    """Check if the language model's endpoint answers and has the model. The check only requests the list of models."""
     from satchel.service.factory.adapters import language_model_endpoint
 
     subject = "language model"
@@ -102,7 +105,7 @@ def check_language_model(settings: Settings) -> list[Finding]:
 
 
 def check_document_readers() -> Iterator[Finding]:
-    """Whether a child process reads a small table, as it would read any document, and is shut in."""
+    """Check if a child process reads a small table, the way documents are read, and is sandboxed."""
     from satchel.indexing.documents.readers import readers_for
     from satchel.indexing.walk import NO_DOCUMENTS, can_read_documents
     from satchel.models.document import Unreadable
@@ -126,7 +129,7 @@ def check_document_readers() -> Iterator[Finding]:
 
 
 def check_scans(settings: Settings) -> Iterator[Finding]:
-    """What reads pages that are pictures, and whether in the languages that are set."""
+    """Check which OCR program reads scanned pages, and if the configured languages are installed."""
     from satchel.indexing.documents.recognition import languages_missing
     from satchel.indexing.walk import can_read_documents
 
@@ -150,20 +153,20 @@ def check_scans(settings: Settings) -> Iterator[Finding]:
 
 
 def without_secrets(url: str) -> str:
-    """An address without its user, password and parameters, which may be secrets."""
+    """An address without user, password and parameters (possible secrets)."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _get_models(base: str, key: str) -> tuple[int, bytes]:
-    """Status and body of the endpoint's list of models; HttpProblem or InvalidOption where there is none."""
-    with closing(HttpClient(base, key=key, timeout=_SECONDS, uses_proxies=True)) as client:
-        response = client.request("GET", "models", max_bytes=_MOST_BYTES)
+    """Status and body of the endpoint's list of models; raises HttpProblem or InvalidOption without an answer."""
+    with closing(HttpClient(base, key=key, timeout=_REQUEST_SECONDS, uses_proxies=True)) as client:
+        response = client.request("GET", "models", max_bytes=_MAX_RESPONSE_BYTES)
         return response.status, response.read()
 
 
 def _unreachable(base: str) -> str:
-    """Why the endpoint does not answer; '' if it does. No key is sent."""
+    """Reason why the endpoint does not answer; '' on success. No key is sent."""
     try:
         _get_models(base, "")
     except InvalidOption as error:
@@ -174,7 +177,7 @@ def _unreachable(base: str) -> str:
 
 
 def _models(base: str, key: str) -> tuple[int, list[str]]:
-    """The status of the endpoint's answer, and the models that it lists."""
+    """Status of the endpoint's response, and the listed models."""
     try:
         status, body = _get_models(base, key)
         listed = json.loads(body or b"{}").get("data", []) if status < 300 else []

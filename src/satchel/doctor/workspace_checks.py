@@ -1,7 +1,7 @@
-"""Checks of a folder, of its index (there or in PostgreSQL) and of the machine: settings, git, terminal, leftovers.
+"""Checks of a folder, the index (local or in PostgreSQL) and the machine: settings, git, terminal, leftovers.
 
-An index in a folder is opened for reading only and nothing is locked: a run that writes meanwhile is not disturbed. In
-a database nothing is made.
+An index in a folder is opened read-only and without a lock: a concurrent writer is not disturbed. In a database, the
+checks create nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ LATE_WATCHING: Final = "the folder has very many folders: watch a part of it, or
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
 # A folder that has changed within the last hour may belong to a run that still goes on.
 _LEFTOVER_SECONDS: Final = 3600.0
+# Paths in one command to copy: more would fill the screen; the next run names the rest.
 _MAX_PATHS_IN_REMEDY: Final = 20
 _UTF8: Final = ("utf-8", "utf8")
 _OUR_FOLDER: Final = re.compile(r"satchel-(?:eval-)?[a-z0-9_]{8}")
@@ -41,7 +42,7 @@ _MAY_HOLD_A_PASSWORD: Final = ("store", "url", "key", "password", "secret")
 
 
 def check_folder(path: str) -> list[Finding]:
-    """Whether there is a folder, and it may be read."""
+    """Check if the folder exists and is readable."""
     from satchel.service.factory.opening import workspace
 
     try:
@@ -54,7 +55,7 @@ def check_folder(path: str) -> list[Finding]:
 
 
 def check_settings(path: str) -> Iterator[Finding]:
-    """Where each setting comes from, and everything that is wrong with them."""
+    """Report the origin of each setting, and every invalid setting."""
     from satchel.service.factory.opening import is_database, workspace
     from satchel.service.settings import configure, doubts
 
@@ -73,7 +74,7 @@ def check_settings(path: str) -> Iterator[Finding]:
 
 
 def _setting_with_value(error: InvalidOption) -> str:
-    """The setting, with its value where that cannot be a secret."""
+    """The setting, with the value unless the value may be a secret."""
     name, value = str(error.field), str(error.value)
     is_secret = any(part in name.lower() for part in _MAY_HOLD_A_PASSWORD) or "://" in value or "@" in value
     return name if is_secret or "no such setting" in error.problem else f"{name}={shown(error.value)}"
@@ -92,7 +93,7 @@ def _settings_remedy(error: InvalidOption) -> str:
 
 
 def _check_user_file() -> Iterator[Finding]:
-    """A user's settings file that cannot be read as one."""
+    """Report a user settings file that is missing, a folder or too large."""
     from satchel.service.settings import MAX_CONFIG_BYTES, user_file
 
     variable = os.environ.get("SATCHEL_CONFIG", "")
@@ -106,7 +107,7 @@ def _check_user_file() -> Iterator[Finding]:
 
 
 def _check_variables() -> Iterator[Finding]:
-    """Environment variables that begin like ours and that nothing reads."""
+    """Report unknown environment variables with Satchel's prefix."""
     from satchel.service.settings import strangers
 
     for name, near in strangers().items():
@@ -118,7 +119,7 @@ def _check_variables() -> Iterator[Finding]:
 
 
 def check_terminal() -> Iterator[Finding]:
-    """Whether what is printed can be written: contexts hold whatever files hold."""
+    """Check if file names and output are encoded as UTF-8: contexts contain arbitrary characters."""
     encoding, names, chosen = sys.stdout.encoding or "", sys.getfilesystemencoding(), locale.getencoding()
     if names.lower() not in _UTF8:
         detail = f"the locale ({chosen}) has names of files read as {names}, so that many are not found again"
@@ -131,7 +132,7 @@ def check_terminal() -> Iterator[Finding]:
 
 
 def check_git(root: Path) -> Iterator[Finding]:
-    """Whether the history of the folder's repository can be read."""
+    """Check if the git history of the folder can be read."""
     import pygit2
 
     try:
@@ -150,7 +151,7 @@ def check_git(root: Path) -> Iterator[Finding]:
 
 
 def check_watching(root: Path, limits: Path = _INOTIFY) -> list[Finding]:
-    """Whether `satchel index --watch` may watch all folders; each takes one of the user's watches."""
+    """Check if the inotify limit allows `satchel index --watch` to watch all folders (a watch per folder)."""
     try:
         limit = int((limits / "max_user_watches").read_text())
     except (OSError, ValueError):
@@ -164,7 +165,7 @@ def check_watching(root: Path, limits: Path = _INOTIFY) -> list[Finding]:
 
 
 def check_leftovers() -> list[Finding]:
-    """Temporary folders of runs that were killed."""
+    """Report temporary folders of killed runs."""
     now = time.time()
     places = {Path(tempfile.gettempdir()), Path("/tmp")}  # noqa: S108 - where we make them
     folders = (folder for place in places if place.is_dir() for folder in place.glob("satchel-*"))
@@ -177,7 +178,7 @@ def check_leftovers() -> list[Finding]:
 
 
 def _is_leftover(folder: Path, now: float) -> bool:
-    """True for a folder that a run of this user made and that has not changed for long."""
+    """True for a folder of a run by this user, unchanged for a long time."""
     with suppress(OSError):
         status = folder.lstat()
         is_ours = bool(_OUR_FOLDER.fullmatch(folder.name)) and status.st_uid == os.getuid() and folder.is_dir()
@@ -199,7 +200,7 @@ _KERNEL_FILE_SYSTEMS: Final = ("proc", "sysfs", "devpts", "cgroup2", "securityfs
 
 
 def check_index_folder(folder: Path, mounts: Path = _MOUNTS) -> list[Finding]:
-    """Whether the index can be written where it is, or would be."""
+    """Check if the index folder is writable, or can be created."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -224,7 +225,7 @@ def check_index_folder(folder: Path, mounts: Path = _MOUNTS) -> list[Finding]:
 
 
 def file_system_of(folder: Path, mounts: Path = _MOUNTS) -> str:
-    """The kind of file system that a folder is on; '' where the system has no list of mounts."""
+    """File system type of a folder; '' if the system has no list of mounts."""
     try:
         lines = [line.split(" ") for line in mounts.read_text("utf-8", "replace").splitlines()]
     except OSError:
@@ -236,9 +237,9 @@ def file_system_of(folder: Path, mounts: Path = _MOUNTS) -> str:
 
 
 def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Finding]:
-    """Whether the database is whole and ours, its vectors are the embedder's, and its segments are there.
+    """Check the database for damage, the version, the embedder of the vectors, and the segments.
 
-    `target` is what a command has to be given to mean this index.
+    `target` is the command-line argument for this index.
     """
     from satchel.service.factory.opening import folder_inspection
 
@@ -247,34 +248,39 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
         yield ok("index", "not there yet; the first `satchel build` makes it")
         return
     yield from _check_writer(folder)
-    seen = folder_inspection().look_at(folder)
-    if seen.version > seen.ours:
-        detail = f"made by a newer Satchel (version {seen.version}; this one reads up to {seen.ours})"
+    inspection = folder_inspection().look_at(folder)
+    if inspection.version > inspection.ours:
+        detail = f"made by a newer Satchel (version {inspection.version}; this one reads up to {inspection.ours})"
         yield problem("index", detail, f"update Satchel, or: {again}")
-    elif seen.damage:
+    elif inspection.damage:
         how = f"{again}   (if you imported blocks or granted rights, first: cp -r {folder} {folder}.old)"
-        yield problem("index", f"{folder} is damaged: {seen.damage}", how)
-    elif seen.version < seen.ours:
-        yield note("index", f"of an older version ({seen.version} of {seen.ours}); the next run brings it up")
+        yield problem("index", f"{folder} is damaged: {inspection.damage}", how)
+    elif inspection.version < inspection.ours:
+        yield note(
+            "index", f"of an older version ({inspection.version} of {inspection.ours}); the next run brings it up"
+        )
     else:
-        yield from _check_contents(seen, target, again, settings)
+        yield from _check_contents(inspection, target, again, settings)
 
 
-def _check_contents(seen: Any, target: str, again: str, settings: Settings) -> Iterator[Finding]:
-    """What an index that can be read holds, and what of it is missing or another embedder's."""
-    if seen.moving:
-        how = f"satchel migrate {seen.moving} {target}, or satchel clear {target}"
-        yield problem("index", f"a move from {seen.moving} has not come to its end", how)
-    yield from _check_vectors(seen.embedder, settings, f"unset SATCHEL_EMBEDDER, or: {again}")
-    if seen.segments:
-        yield problem("index", f"its search arrays are damaged ({seen.segments})", f"satchel index {target}")
-    elif seen.behind:
-        yield note("index", f"the search arrays are {seen.behind} commits behind; the next run catches up")
-    yield ok("index", f"{counted(seen.files, 'file')}, {counted(seen.pieces, 'piece')}, version {seen.version}")
+def _check_contents(inspection: Any, target: str, again: str, settings: Settings) -> Iterator[Finding]:
+    """Report counts of a readable index, missing parts and vectors of a different embedder."""
+    if inspection.moving:
+        how = f"satchel migrate {inspection.moving} {target}, or satchel clear {target}"
+        yield problem("index", f"a move from {inspection.moving} has not come to its end", how)
+    yield from _check_vectors(inspection.embedder, settings, f"unset SATCHEL_EMBEDDER, or: {again}")
+    if inspection.segments:
+        yield problem("index", f"its search arrays are damaged ({inspection.segments})", f"satchel index {target}")
+    elif inspection.behind:
+        yield note("index", f"the search arrays are {inspection.behind} commits behind; the next run catches up")
+    yield ok(
+        "index",
+        f"{counted(inspection.files, 'file')}, {counted(inspection.pieces, 'piece')}, version {inspection.version}",
+    )
 
 
 def _check_writer(folder: Path) -> Iterator[Finding]:
-    """The process that writes now, or was killed while writing."""
+    """Report the process now writing, or killed while writing."""
     lock = folder / "write.lock"
     try:
         owner = lock.read_bytes()[:32].decode("ascii", "replace").strip().removeprefix("pid ")
@@ -288,7 +294,7 @@ def _check_writer(folder: Path) -> Iterator[Finding]:
 
 
 def _lock_holder(status: os.stat_result) -> str:
-    """The process that has a file locked, from the kernel's list of locks; '' if none."""
+    """Process id with a lock on a file, from the kernel's list of locks; '' if none."""
     file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     try:
         lines = Path("/proc/locks").read_text().splitlines()
@@ -299,13 +305,13 @@ def _lock_holder(status: os.stat_result) -> str:
 
 
 def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
-    """How much of the workspace has changed since it was indexed."""
+    """Report how many files have changed since the last index run."""
     from satchel.service.factory.opening import folder_inspection
 
     if not (folder / "truth.sqlite").exists():
         return [ok("index age", "nothing is indexed yet")]
-    seen = folder_inspection().look_at(folder, thoroughly=False)
-    if seen.damage or seen.version != seen.ours:
+    inspection = folder_inspection().look_at(folder, thoroughly=False)
+    if inspection.damage or inspection.version != inspection.ours:
         return [note("index age", "not known: the index cannot be read")]
     own = folder.resolve()
     without = f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else ""
@@ -314,48 +320,50 @@ def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
 
 
 def check_database(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
-    """Whether the server answers, is set up for Satchel and lets this login in; then the workspace in it."""
+    """Check if the server answers, is set up for Satchel and accepts the login; then check the workspace."""
     from satchel.service.factory.opening import administration
 
     try:
-        seen = administration().look_at(place.address)
+        inspection = administration().look_at(place.address)
     except ExtraMissing as error:
         yield problem("database", str(error), pip_install("postgres"))
         return
     except SatchelError as error:
         yield problem("database", str(error), f"correct the address or the password, or start it; {LATE_DATABASE}")
         return
-    yield ok("database", f"{place.shown} (PostgreSQL {seen.server}, as {seen.user})")
-    findings = list(_check_setup(seen))
+    yield ok("database", f"{place.shown} (PostgreSQL {inspection.server}, as {inspection.user})")
+    findings = list(_check_setup(inspection))
     yield from findings
     if findings:
         return
-    yield ok("database", f"version {seen.version}, pgvector {seen.pgvector}, roles granted")
-    if seen.has_workspace:
+    yield ok("database", f"version {inspection.version}, pgvector {inspection.pgvector}, roles granted")
+    if inspection.has_workspace:
         yield from _check_stored_workspace(place, root, settings)
     else:
         yield ok("index", "not there yet; the first `satchel index` makes it")
 
 
-def _check_setup(seen: Any) -> Iterator[Finding]:
-    login = f"{_SETUP} --login {seen.user}"
-    versions = f"(version {seen.version} of {seen.ours})"
-    if not seen.pgvector:
+def _check_setup(inspection: Any) -> Iterator[Finding]:
+    login = f"{_SETUP} --login {inspection.user}"
+    versions = f"(version {inspection.version} of {inspection.ours})"
+    if not inspection.pgvector:
         yield problem("database", "it has no pgvector", _SETUP)
-    elif seen.pgvector_too_old:
-        yield problem("database", f"its pgvector is {seen.pgvector}; 0.8 is needed", "ALTER EXTENSION vector UPDATE")
-    if seen.not_let_in:
-        yield problem("database", f"{seen.user} was not let in", login)
-    elif not seen.version:
+    elif inspection.pgvector_too_old:
+        yield problem(
+            "database", f"its pgvector is {inspection.pgvector}; 0.8 is needed", "ALTER EXTENSION vector UPDATE"
+        )
+    if inspection.not_let_in:
+        yield problem("database", f"{inspection.user} was not let in", login)
+    elif not inspection.version:
         yield problem("database", "it is not set up for Satchel", login)
-    elif seen.version > seen.ours:
+    elif inspection.version > inspection.ours:
         yield problem("database", f"set up by a newer Satchel {versions}", "update Satchel")
-    elif seen.version < seen.ours:
+    elif inspection.version < inspection.ours:
         yield problem("database", f"set up by an older Satchel {versions}", _SETUP)
-    elif not seen.can_read:
-        yield problem("database", f"{seen.user} may not take on the role satchel_reader", login)
-    elif not seen.can_write:
-        yield note("database", f"{seen.user} may ask, and change nothing", login)
+    elif not inspection.can_read:
+        yield problem("database", f"{inspection.user} may not take on the role satchel_reader", login)
+    elif not inspection.can_write:
+        yield note("database", f"{inspection.user} may ask, and change nothing", login)
 
 
 def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
@@ -374,7 +382,7 @@ def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: S
 
 
 def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Finding]:
-    """A problem if the index holds vectors of another embedder than the one that is set."""
+    """Report a problem if the vectors in the index are from an embedder different from the configured embedder."""
     from satchel.service.factory.adapters import make_embedder
 
     try:
@@ -386,7 +394,7 @@ def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Findin
 
 
 def _check_changes(root: Path, store: Store, settings: Settings, without: str) -> Finding:
-    """How many files have changed since they were indexed; those below `without` are the index's own."""
+    """Report how many files have changed since indexing; ignores files of the index below `without`."""
     from satchel.indexing.changes import Lookout
     from satchel.service.factory.adapters import make_document_policy
 

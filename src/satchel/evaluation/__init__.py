@@ -1,10 +1,10 @@
-"""How well a workspace answers: questions with what is expected in, figures with their uncertainty out.
+"""Evaluation of a workspace: from questions with expected content to figures with confidence intervals.
 
 from satchel.evaluation import evaluate, read_dataset
 
-with satchel.open("path/to/repository") as bag:
-    found = evaluate(bag, read_dataset(Path("questions.jsonl")), budgets=[1000, 4000])
-print(found.figures()["cover@1000"])
+with satchel.open("path/to/repository") as client:
+    evaluation = evaluate(client, read_dataset(Path("questions.jsonl")), budgets=[1000, 4000])
+print(evaluation.figures()["cover@1000"])
 """
 
 from satchel.evaluation.dataset import EvalQuestion, Expected, question_from, read_dataset

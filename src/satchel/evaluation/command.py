@@ -1,4 +1,4 @@
-"""`satchel eval`: questions with what is expected in, how well a workspace answers them out."""
+"""`satchel eval`: ask a workspace the questions of a dataset and report how well the contexts answer them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ if TYPE_CHECKING:
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+# Larger budgets are taken for typing errors and refused before any question is asked.
 _MAX_TOKEN_BUDGET: Final = 10_000_000
-_SHOWN_UNKNOWN: Final = 5
-_SHOWN_WORST: Final = 5
-_WIDTH: Final = 78
+# Paths in the warning: a few show the pattern, all of them would hide the summary.
+_MAX_UNKNOWN_PATHS: Final = 5
+# Questions in the summary, two lines each: the summary stays on one screen; --html and --json have all.
+_MAX_WORST_QUESTIONS: Final = 5
+# Fits a terminal of 80 columns without wrapping.
+_LINE_CHARACTERS: Final = 78
 # What the summary calls figures of a ranking, where that is not their name.
 _RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first right hit (MRR)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flags:
-    """What the flags say."""
+    """Values of the command-line flags."""
 
     budgets: str
     chosen: tuple[str, ...]
@@ -131,7 +135,7 @@ def eval_command(dataset: Path, workspace: WorkspaceFlags, **values: Any) -> Non
 
 
 def _report(evaluation: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: _Flags) -> None:
-    """Save and print an evaluation: for programs as JSON, for people as a summary."""
+    """Save and print an evaluation: as JSON for programs, as a summary for people."""
     report = to_dict(evaluation)
     report |= {"comparison": comparison.to_dict()} if comparison else {}
     report |= {"versus": to_dict(other)} if other else {}
@@ -142,7 +146,7 @@ def _report(evaluation: Evaluation, comparison: Comparison | None, other: Evalua
 
 
 def _refuse_in_vain(dataset: Path, flags: _Flags) -> None:
-    """Refuse what would fail, or lose something, only after everything was asked."""
+    """Refuse, before the first question, options that would later fail or overwrite an input file."""
     outputs = [(name, path.resolve()) for name, path in (("output", flags.output), ("html", flags.html)) if path]
     inputs = {dataset.resolve(): "the dataset"}
     if flags.against:
@@ -169,7 +173,7 @@ def _budgets(flag: str) -> tuple[int, ...]:
 
 
 def _sample(questions: list[EvalQuestion], most: int | None) -> list[EvalQuestion]:
-    """So many of the questions, chosen by their ids, so that the same ones come again; in their order."""
+    """At most `most` questions, in dataset order; a hash of the ids selects the same questions every time."""
     if most is None or most >= len(questions):
         return questions
     from hashlib import blake2b
@@ -189,8 +193,8 @@ def _evaluate(
     """The evaluation of a workspace under a configuration; InvalidInput if every question was refused."""
     with _opened(workspace, configuration) as client:
         if unknown := unknown_paths(client, questions):
-            names = ", ".join(map(_line, unknown[:_SHOWN_UNKNOWN]))
-            more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
+            names = ", ".join(map(_line, unknown[:_MAX_UNKNOWN_PATHS]))
+            more = f" and {len(unknown) - _MAX_UNKNOWN_PATHS} more" if len(unknown) > _MAX_UNKNOWN_PATHS else ""
             missed = f"expected but not in the index, so they can only be missed: {names}{more}"
             workspace.say(f"{missed}; paths start at the folder")
         with ProgressBar(quiet=workspace.quiet) as bar:
@@ -210,8 +214,8 @@ def _evaluate(
 
 
 @contextmanager
-def _opened(workspace: WorkspaceFlags, configuration: Configuration) -> Iterator[Satchel]:
-    """The workspace under a configuration; one that its index would not fit gets an index of its own for the while."""
+def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satchel]:
+    """The workspace opened with a configuration; settings that change indexing get a temporary index."""
     import tempfile
 
     from satchel.service import opening
@@ -233,7 +237,7 @@ def _opened(workspace: WorkspaceFlags, configuration: Configuration) -> Iterator
 
 
 def summary(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
-    """The figures, what was compared, and the questions that fared worst, for people."""
+    """Text summary: the figures, the comparison and the questions with the lowest coverage."""
     lines = [*_figures(evaluation)]
     if other is not None:
         lines += ["", *_figures(other)]
@@ -297,11 +301,11 @@ def _worst(evaluation: Evaluation) -> Iterator[str]:
         return
     cells.sort(key=lambda cell: (cell[0].cover, cell[1].id))
     yield from ("", f"missing most at {evaluation.budgets[-1]:,} tokens:")
-    for at, row in cells[:_SHOWN_WORST]:
+    for at, row in cells[:_MAX_WORST_QUESTIONS]:
         yield _cut(f"  {_line(row.query)}")
         yield _cut(f"      {_line(at.error or 'lacks ' + ', '.join(at.missing))}")
-    if len(cells) > _SHOWN_WORST:
-        yield f"  … and {len(cells) - _SHOWN_WORST:,} more (--html or --json has them all)"
+    if len(cells) > _MAX_WORST_QUESTIONS:
+        yield f"  … and {len(cells) - _MAX_WORST_QUESTIONS:,} more (--html or --json has them all)"
 
 
 def _line(text: str) -> str:
@@ -309,4 +313,4 @@ def _line(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+    return text if len(text) <= _LINE_CHARACTERS else f"{text[: _LINE_CHARACTERS - 1]}…"

@@ -1,4 +1,4 @@
-"""What the command line says as NAME=VALUE: a configuration to evaluate, and the least that figures must reach."""
+"""NAME=VALUE flags of the command line: a configuration to evaluate, and minimum values of figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CONVERSIONS: Final[dict[Kind, tuple[Callable[[str], Any], str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What is set for one side of a comparison: settings of the workspace, and options of every question."""
+    """Settings of the workspace and options of every question, for one side of a comparison."""
 
     name: str
     settings: dict[str, Any]
@@ -38,12 +38,12 @@ class Configuration:
 
     @property
     def needs_own_index(self) -> bool:
-        """Whether something is set that an index is made with: then it must not be the user's own."""
+        """True if a setting changes how the index is made: the user's own index must stay as is."""
         return bool(_OF_INDEXES & self.settings.keys())
 
 
 def configuration_from(flags: Sequence[str]) -> Configuration:
-    """The configuration that some `NAME=VALUE` stand for; an option of questions comes before a setting of its name."""
+    """The configuration from `NAME=VALUE` flags; a question option takes precedence over a setting of the same name."""
     settings: dict[str, Any] = {}
     options: dict[str, Any] = {}
     for flag in flags:
@@ -86,7 +86,7 @@ def _typed(option: Option, value: str) -> Any:
 
 
 def thresholds_from(flags: Sequence[str], budgets: Sequence[int]) -> dict[str, float]:
-    """The least value by figure; a number alone is for the coverage at the largest budget."""
+    """Minimum value by figure; a number alone applies to the coverage at the largest budget."""
     known = [*(f"{name}@{budget}" for name in BUDGET_FIGURES for budget in budgets), *RANK_FIGURES]
     thresholds = {}
     for flag in flags:
@@ -104,7 +104,7 @@ def thresholds_from(flags: Sequence[str], budgets: Sequence[int]) -> dict[str, f
 
 
 def failures(evaluation: Evaluation, thresholds: dict[str, float]) -> list[str]:
-    """A line for each figure that is too low, or that could not be had."""
+    """A line for each figure below the minimum, and for each figure without a value."""
     figures = evaluation.figures()
     lines = []
     for name, least in thresholds.items():

@@ -1,10 +1,10 @@
-"""Questions with what a good context holds, as JSON lines.
+"""Datasets: questions with the expected content of a good context, as JSON lines.
 
     {"query": "where is the backoff computed", "files": ["src/retry.py"]}
     {"query": "who may cancel?", "pages": ["contract.pdf#page=3"], "phrases": [["thirty days", "30 days"]]}
 
-Every entry of `files`, `lines` (`path:first-last`), `pages` (`path#page=n`) and `phrases` is wanted. A phrase that is a
-list is there when one of its texts is.
+Every entry of `files`, `lines` (`path:first-last`), `pages` (`path#page=n`) and `phrases` is expected. A list of
+phrases is found if any of the phrases is found.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from satchel.errors import InvalidInput
 
+# All questions are held in memory; a larger file is refused instead of filling the memory.
 MAX_DATASET_BYTES: Final = 256_000_000
 _FIELDS: Final = ("id", "query", "files", "lines", "pages", "phrases", "enough", "user", "group")
 _WANTED: Final = ("files", "lines", "pages", "phrases")
@@ -27,7 +28,7 @@ _PAGE: Final = re.compile(r"(?P<path>.+)#page=(?P<page>[1-9]\d{0,8})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One thing that a good context holds: a file, lines of it, a page of it, or one of some phrases."""
+    """An expected item of a good context: a file, lines or a page of a file, or any of several phrases."""
 
     path: str = ""
     first: int | None = None
@@ -35,7 +36,7 @@ class Expected:
     page: int | None = None
     phrases: tuple[str, ...] = ()
     enough: float = 0.9
-    """The share of a long phrase's runs of five words that has to be there."""
+    """Minimum share of a long phrase's runs of five words in a matching text."""
 
     def __str__(self) -> str:
         if self.phrases:
@@ -47,7 +48,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalQuestion:
-    """A question, who asks it, and what its context should hold."""
+    """A question with the user who asks and the expected items of the context."""
 
     id: str
     query: str
@@ -57,14 +58,14 @@ class EvalQuestion:
 
     @property
     def mark(self) -> str:
-        """Changes when something else is expected, or somebody else asks."""
+        """Hash of the expected items and the user; changes if either changes."""
         from hashlib import blake2b
 
         return blake2b(repr((self.expected, self.user)).encode(), digest_size=8).hexdigest()
 
 
 def read_dataset(path: Path) -> list[EvalQuestion]:
-    """The questions of a file; the error about a wrong one names its line."""
+    """The questions in a file; an error names the line of the invalid question."""
     if path.stat().st_size > MAX_DATASET_BYTES:
         raise InvalidInput("dataset", str(path), f"is longer than {MAX_DATASET_BYTES:,} bytes")
     questions: list[EvalQuestion] = []
@@ -85,7 +86,7 @@ def read_dataset(path: Path) -> list[EvalQuestion]:
 
 
 def question_from(fields: Any, *, where: str = "question") -> EvalQuestion:
-    """The question that a JSON object stands for."""
+    """The question in a JSON object."""
     if not isinstance(fields, Mapping):
         raise InvalidInput("question", fields, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
     for name in fields:

@@ -1,4 +1,4 @@
-"""How sure a figure is: bootstrap intervals over the questions (the same draws each time), and calibration."""
+"""Uncertainty of figures: bootstrap intervals over the questions (fixed seed), and calibration."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# Each bin covers a tenth of the relevance scale; more bins would leave few hits in each.
 BINS: Final = 10
+# Bootstrap samples per interval (docs/evaluation.md): fewer make the bounds noisier, more take longer.
 DRAWS: Final = 10_000
 LEAST_QUESTIONS: Final = 5
-"""Fewer say nothing of others like them, however much they agree."""
+"""Fewer questions allow no conclusion on similar questions, even if all results agree."""
 FEW_QUESTIONS: Final = 20
-"""With fewer, intervals are too narrow."""
+"""With fewer questions, bootstrap intervals are too narrow."""
+# Any fixed number: the same answers must give the same interval (decision 0039).
 _SEED: Final = 20261116
+# Percentiles that bound a 95 % interval.
 _OUTSIDE_PERCENT: Final = (2.5, 97.5)
-_AT_ONCE: Final = 2_000_000
+# Values resampled at a time: 16 MB of indices (int64) and 16 MB of values (float64).
+_MAX_SAMPLED_VALUES: Final = 2_000_000
 _NOTHING: Final = 1e-6
-"""A smaller difference is one of rounding."""
+"""Smaller differences are rounding errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +36,25 @@ class Bin:
     high: float
     hits: int
     said: float
-    """Their mean relevance."""
+    """Mean stated relevance of the hits."""
     right: float
-    """The share of them that is right."""
+    """Share of right hits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """How far what is said is from what is right."""
+    """Difference between stated relevance and the share of right hits."""
 
     hits: int
     brier: float
-    """The mean square of the difference; 0 is perfect, 0.25 is what one gets by always saying one half."""
+    """Brier score: mean squared difference; 0 is perfect, always stating 0.5 scores 0.25."""
     error: float
-    """The mean distance between said and right over the bins, weighed by their hits (ECE)."""
+    """Expected calibration error (ECE): mean distance of stated and right over the bins, weighted by hits."""
     bins: tuple[Bin, ...]
 
 
 def calibrate(judged: Sequence[tuple[float, bool]]) -> Calibration | None:
-    """The calibration of hits, each as its relevance and whether it was right; None where there are none."""
+    """Calibration of hits, each given as relevance and whether the hit was right; None without hits."""
     if not judged:
         return None
     judged = [(min(max(relevance, 0.0), 1.0), right) for relevance, right in judged]
@@ -72,7 +77,7 @@ def _bin(number: int, hits: Sequence[tuple[float, bool]]) -> Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A mean, and where 95 of 100 samples of as many questions have theirs."""
+    """A mean with a 95 % bootstrap interval over the questions."""
 
     mean: float
     low: float
@@ -81,7 +86,7 @@ class Interval:
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """The mean of the values and its interval; None where there are none."""
+    """Mean of the values with a bootstrap interval; None without values."""
     if not values:
         return None
     import numpy as np
@@ -93,7 +98,7 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """By how much the second is better than the first on the same questions."""
+    """Mean improvement of the second evaluation over the first on the same questions."""
 
     before: float
     after: float
@@ -106,14 +111,14 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse` when the interval leaves out zero."""
+        """`better` or `worse` if the interval excludes zero."""
         if self.questions < LEAST_QUESTIONS:
             return "too few questions"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "no clear difference"
 
 
 def difference(before: Sequence[float], after: Sequence[float]) -> Difference | None:
-    """The paired difference of two lists of values, question by question; None where there are none."""
+    """Paired difference of two lists of values, question by question; None without values."""
     if len(before) != len(after):
         raise ValueError(f"{len(before)} values cannot be paired with {len(after)}")
     if not before:
@@ -137,7 +142,7 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference | 
 
 
 def json_fields(record: Interval | Difference | Calibration) -> dict[str, Any]:
-    """The fields as reports hold them: numbers of six decimals, and `n` for the number of questions."""
+    """Fields for JSON reports: numbers rounded to six decimals, and `n` for the number of questions."""
     return {"n" if name == "questions" else name: _rounded(value) for name, value in asdict(record).items()}
 
 
@@ -150,14 +155,14 @@ def _rounded(value: Any) -> Any:
 
 
 def resampled_means(values: NDArray[np.float64], draws: int = DRAWS) -> NDArray[np.float64]:
-    """The means of samples of the values, as large as they are many."""
+    """Bootstrap: means of samples with replacement, each as large as `values`."""
     import numpy as np
 
     chooser = np.random.default_rng(_SEED)
     means = []
     left = draws
     while left > 0:  # in parts, so that many questions don't fill the memory
-        rows = max(1, min(left, _AT_ONCE // len(values)))
+        rows = max(1, min(left, _MAX_SAMPLED_VALUES // len(values)))
         means.append(values[chooser.integers(0, len(values), (rows, len(values)))].mean(axis=1))
         left -= rows
     return np.concatenate(means)

@@ -1,7 +1,7 @@
-"""Whether what was expected really stands in what was shown.
+"""Judge contexts and rankings: find the expected items in the pieces.
 
-A file counts when some of its text is shown, lines by the share of them that is shown, a page when some of its text is
-shown, a phrase when its words stand there in their order (of a long one, nine tenths of its runs of five words).
+A file or a page counts if the context shows some text of the file or page; lines count by the share in the context; a
+phrase counts if the context has the words in order (for a long phrase: nine tenths of the runs of five words).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from satchel.evaluation.dataset import Expected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A piece as it stands in a context, and where it says it is from."""
+    """A piece in a context, with the stated source of the piece."""
 
     text: str
     path: str = ""
@@ -31,14 +31,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedHit(Shown):
-    """A hit of a search, with the likelihood that it answers the question, where the tool gives one."""
+    """A search hit, with the probability of being relevant if the tool states a probability."""
 
     relevance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The context for a question within a budget: its tokens and its pieces."""
+    """The context for a question within a budget: tokens and pieces."""
 
     tokens: int
     pieces: tuple[Shown, ...]
@@ -48,26 +48,28 @@ class Reply:
 # Scripts that put no spaces between words are taken sign by sign.
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _WORD: Final = re.compile(f"[{_UNSPACED}]|[^\\W{_UNSPACED}]+")
-_RUN: Final = 5
-_LONG_PHRASE: Final = 12
+# Shorter runs also match by chance in unrelated text; longer runs miss more around each changed word.
+_RUN_WORDS: Final = 5
+# Shorter phrases have too few runs for a share: one changed word breaks up to five of them.
+_LONG_PHRASE_WORDS: Final = 12
 
 Texts = Callable[[str], str | None]
-"""The text of a file by its path, where it can be had."""
+"""Function from a path to the text of the file; None if the file cannot be read."""
 
 
 def coverage(expected: Sequence[Expected], pieces: Sequence[Shown], texts: Texts) -> list[float]:
-    """For each thing that is expected, how much of it is in the pieces of a context: from 0 to 1."""
+    """Share of each expected item in the pieces of a context, from 0 to 1."""
     words = [Words(piece.text) for piece in pieces] if any(thing.phrases for thing in expected) else []
     return [_share(thing, pieces, words, texts) for thing in expected]
 
 
 def is_right(piece: Shown, expected: Iterable[Expected]) -> bool:
-    """Whether a piece is part of what is expected, or holds it."""
+    """True if a piece is part of, or contains, an expected item."""
     return any(matches(piece, thing) for thing in expected)
 
 
 def matches(piece: Shown, thing: Expected) -> bool:
-    """Whether a piece is, overlaps or holds a thing that is expected."""
+    """True if a piece equals, overlaps or contains an expected item."""
     if thing.phrases:
         return Words(piece.text).hold_one(thing)
     if piece.path != thing.path:
@@ -80,7 +82,7 @@ def matches(piece: Shown, thing: Expected) -> bool:
 
 
 class Words:
-    """The words of a text, to look for phrases in."""
+    """The words of a text, for phrase search."""
 
     def __init__(self, text: str) -> None:
         self._words = _words(text)
@@ -91,25 +93,25 @@ class Words:
         return runs(self._words)
 
     def hold_one(self, thing: Expected) -> bool:
-        """Whether one of the phrases that are expected stands here."""
+        """True if the text contains any of the expected phrases."""
         return any(self.hold(phrase, thing.enough) for phrase in thing.phrases)
 
     def hold(self, phrase: str, enough: float = 0.9) -> bool:
-        """Whether the phrase stands here, whatever its case, spaces and punctuation; a long one nearly so."""
+        """True if the text contains the phrase, ignoring case, spaces and punctuation; long phrases may vary."""
         words = _words(phrase)
         if not words:  # a phrase of signs only
             return False
         if f" {' '.join(words)} " in self._flat:
             return True
-        if len(words) < _LONG_PHRASE:
+        if len(words) < _LONG_PHRASE_WORDS:
             return False
         phrase_runs = runs(words)
         return len(phrase_runs & self._runs) / len(phrase_runs) >= enough
 
 
 def runs(words: list[str]) -> set[tuple[str, ...]]:
-    """Every five words that follow each other."""
-    return {tuple(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
+    """All runs of five consecutive words (5-grams)."""
+    return {tuple(words[i : i + _RUN_WORDS]) for i in range(len(words) - _RUN_WORDS + 1)}
 
 
 def _words(text: str) -> list[str]:
@@ -127,7 +129,7 @@ def _share(thing: Expected, pieces: Sequence[Shown], words: Sequence[Words], tex
 
 
 def _share_of_lines(first: int, last: int, pieces: Sequence[Shown], text: str | None) -> float:
-    """The share of the lines that stand in the pieces; where the file cannot be had, by the numbers of the lines."""
+    """Share of the expected lines in the pieces; compares line numbers if the file cannot be read."""
     if text is None:
         spans = [(max(first, piece.first or first), min(last, piece.last or last)) for piece in pieces]
         return len({line for start, end in spans for line in range(start, end + 1)}) / (last - first + 1)
@@ -136,7 +138,9 @@ def _share_of_lines(first: int, last: int, pieces: Sequence[Shown], text: str | 
     return sum(line in there for line in lines) / len(lines) if lines else 0.0
 
 
+# Places of a ranking in nDCG and calibration: nDCG@10 is the usual figure of retrieval benchmarks.
 DEPTH: Final = 10
+# Usual cut-offs: the first hit, a short list, and all places in `DEPTH`.
 RECALLED_AT: Final = (1, 5, 10)
 RANK_FIGURES: Final = (f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr")
 """The figures of a ranking."""
@@ -146,7 +150,7 @@ BUDGET_FIGURES: Final = ("cover", "complete", "precision")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankScores:
-    """Figures of one question's hits."""
+    """Ranking figures of a question: nDCG, recall and reciprocal rank."""
 
     ndcg: float
     recall: dict[int, float]
@@ -154,7 +158,7 @@ class RankScores:
 
 
 def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> RankScores:
-    """Every expected thing counts once, at the first hit that matches it; recall counts distinct files."""
+    """Ranking figures: an expected item counts once, at the first matching hit; recall counts distinct files."""
     places = _first_places([[hit] for hit in hits], expected)
     by_file = _first_places(_by_file(hits), expected)
     return RankScores(
@@ -165,9 +169,9 @@ def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> RankScores:
 
 
 def ndcg(places: Sequence[int], expected: int) -> float:
-    """The gain of right hits at these places (from 1), as a share of the best there is.
+    """nDCG: the gain of right hits at these places (from 1), as a share of the ideal gain.
 
-    Things that one hit holds together count as one.
+    Expected items in the same hit count as a single item.
     """
     gain = sum(_discount(place) for place in set(places) if place <= DEPTH)
     apart = expected - (len(places) - len(set(places)))
@@ -179,7 +183,7 @@ def _discount(place: int) -> float:
 
 
 def _first_places(groups: Sequence[Sequence[Shown]], expected: Sequence[Expected]) -> list[int]:
-    """The place (from 1) of the first group that matches each expected thing, if there is one."""
+    """Place (from 1) of the first matching group, for each expected item with a match."""
     places: list[int] = []
     for thing in expected:
         matching = (place for place, hits in enumerate(groups, 1) if any(matches(hit, thing) for hit in hits))
@@ -188,7 +192,7 @@ def _first_places(groups: Sequence[Sequence[Shown]], expected: Sequence[Expected
 
 
 def _by_file(hits: Sequence[Shown]) -> list[list[Shown]]:
-    """The hits of each file and page together at the place of its first, so that recall@5 is of five files."""
+    """Hits grouped by file and page, at the place of the first hit: recall@5 is about five files."""
     together: dict[tuple[str, int | None], list[Shown]] = {}
     for hit in hits:
         together.setdefault((hit.path or hit.text, hit.page), []).append(hit)

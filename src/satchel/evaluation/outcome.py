@@ -1,4 +1,4 @@
-"""What was measured, question by question; the figures that follow; two evaluations compared; and all of it as JSON."""
+"""Results of an evaluation: rows by question, figures, the comparison of two evaluations, and JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from satchel.evaluation.judging import DEPTH, RECALLED_AT, RankedHit, RankScores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtBudget:
-    """One question within one budget."""
+    """Result of a question at a budget."""
 
     budget: int
     cover: float
@@ -31,28 +31,28 @@ class AtBudget:
 
     @property
     def over(self) -> bool:
-        """Whether the text has more tokens than were allowed."""
+        """True if the text has more tokens than the budget."""
         return self.tokens > self.budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRow:
-    """One question: what was in its context at each budget, and how its hits were ranked."""
+    """Results of a question: coverage at each budget, and the ranking of the hits."""
 
     id: str
     query: str
     group: str = ""
     expected: str = ""
-    """What was expected, as a mark that changes with it."""
+    """`EvalQuestion.mark`: hash of the expected items and the user."""
     at: tuple[AtBudget, ...] = ()
     ranking: RankScores | None = None
     judged: tuple[tuple[float, bool], ...] = ()
-    """The first ten hits, each as its relevance and whether it is right."""
+    """The first ten hits: stated relevance, and True if the hit is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """All questions under one configuration."""
+    """Results of all questions under a configuration."""
 
     name: str
     rows: tuple[QuestionRow, ...]
@@ -60,31 +60,31 @@ class Evaluation:
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """The budgets that were asked for."""
+        """The requested token budgets."""
         return tuple(dict.fromkeys(at.budget for row in self.rows for at in row.at))
 
     @property
     def over(self) -> int:
-        """How many texts were longer than their budget."""
+        """Number of texts over budget."""
         return sum(at.over for row in self.rows for at in row.at)
 
     @property
     def contexts(self) -> int:
-        """How many contexts were asked for."""
+        """Number of requested contexts."""
         return sum(len(row.at) for row in self.rows)
 
     @property
     def refused(self) -> int:
-        """How many of them were refused with an error."""
+        """Number of contexts refused with an error."""
         return sum(bool(at.error) for row in self.rows for at in row.at)
 
     @property
     def latencies(self) -> list[float]:
-        """The milliseconds of each question's first build: the later ones find its hits in the cache."""
+        """Milliseconds of the first build of each question: later builds find the hits in the cache."""
         return [row.at[0].milliseconds for row in self.rows if row.at and not row.at[0].error]
 
     def values(self) -> dict[str, list[float | None]]:
-        """Every figure by its name, with its value for each question; None where the question has none."""
+        """Values of every figure by name, in question order; None for a question without a value."""
         values: dict[str, list[float | None]] = {}
         for budget in self.budgets:
             cells = [next((at for at in row.at if at.budget == budget), None) for row in self.rows]
@@ -99,19 +99,19 @@ class Evaluation:
         return values
 
     def figures(self) -> dict[str, Interval]:
-        """The mean of every figure with its interval."""
+        """Mean of every figure with an interval."""
         known = {name: [value for value in values if value is not None] for name, values in self.values().items()}
         return {name: mean for name, values in known.items() if (mean := interval(values))}
 
     def calibration(self) -> Calibration | None:
-        """Whether the relevance of the hits can be believed."""
+        """Calibration of the relevance of the hits."""
         return calibrate([pair for row in self.rows for pair in row.judged])
 
 
 def judged_row(
     question: EvalQuestion, answers: Mapping[int, Reply | str], hits: Sequence[RankedHit], texts: Texts
 ) -> QuestionRow:
-    """A question's row from its answer at each budget (or the error in its place) and its hits, best first."""
+    """Row of a question, from the answer (or error) at each budget and the hits, best first."""
     if not any(hit.path for hit in hits) and all(thing.path for thing in question.expected):
         hits = []  # blocks of a workspace's own are found by what they say; where they were imported from is not told
     judged = ((hit.relevance, is_right(hit, question.expected)) for hit in hits[:DEPTH] if hit.relevance is not None)
@@ -142,12 +142,13 @@ def _at(question: EvalQuestion, budget: int, outcome: Reply | str, texts: Texts)
 
 
 KIND: Final = "satchel-evaluation"
+# Version of the JSON report; `read_evaluation` refuses any other version.
 VERSION: Final = 1
 _NO_REPORT: Final = "is not a report that `satchel eval -o` or `--json` wrote"
 
 
 def to_dict(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation with its figures, as JSON can hold it."""
+    """The evaluation and all figures as a JSON-compatible dictionary."""
     calibration = evaluation.calibration()
     return {
         "kind": KIND,
@@ -164,7 +165,7 @@ def to_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def latency(values: list[float]) -> dict[str, float] | None:
-    """The middle and the slow end of some times."""
+    """Median (p50), p95 and maximum of times; None without times."""
     if not values:
         return None
     ordered = sorted(values)
@@ -203,7 +204,7 @@ def _row(row: QuestionRow) -> dict[str, Any]:
 
 
 def read_evaluation(path: Path) -> Evaluation:
-    """An evaluation that was saved by `satchel eval --json`."""
+    """Read an evaluation saved by `satchel eval --json`."""
     try:
         report = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
         if not isinstance(report, Mapping) or report.get("kind") != KIND:
@@ -230,7 +231,7 @@ def _row_from(saved: Mapping[str, Any]) -> QuestionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The differences by figure, on the questions that both have."""
+    """Differences by figure, on the questions in both evaluations."""
 
     before: str
     after: str
@@ -238,17 +239,17 @@ class Comparison:
     only_before: int
     only_after: int
     changed: int
-    """Questions that both have, of which other things are expected now; they are left out."""
+    """Number of questions in both evaluations with different expected items; these are not compared."""
     differences: dict[str, Difference]
 
     @property
     def regressions(self) -> list[str]:
-        """The figures that are worse beyond chance."""
+        """Figures with a significant decline."""
         return [name for name, change in self.differences.items() if change.verdict == "worse"]
 
     @property
     def left_out(self) -> str:
-        """How many questions are not compared, and why; nothing where all are."""
+        """Number of questions without a comparison, and the reason; empty if all are compared."""
         counts = {
             "only before": self.only_before,
             "only now": self.only_after,
@@ -257,14 +258,14 @@ class Comparison:
         return ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
 
     def to_dict(self) -> dict[str, object]:
-        """The comparison as JSON can hold it."""
+        """The comparison as a JSON-compatible dictionary."""
         changes = self.differences.items()
         verdicts = {name: {**json_fields(change), "verdict": change.verdict} for name, change in changes}
         return {**asdict(self), "differences": verdicts}
 
 
 def compare(before: Evaluation, after: Evaluation) -> Comparison:
-    """By how much the second is better than the first, for every figure that both have."""
+    """Improvement of the second evaluation over the first, for every figure in both."""
     both, pairs = _pairs(before, after)
     if both and not pairs:
         raise InvalidInput("report", before.name, "expected something else of every question of this run")
@@ -290,12 +291,12 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
 
 
 def paired(before: Evaluation, after: Evaluation) -> list[tuple[QuestionRow, QuestionRow]]:
-    """The questions that both have, where the same is expected of both."""
+    """Row pairs of the questions in both evaluations with the same expected items."""
     return [(before.rows[i], after.rows[j]) for i, j in _pairs(before, after)[1]]
 
 
 def _pairs(before: Evaluation, after: Evaluation) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Where the questions stand that both have, and those of them of which the same is expected."""
+    """Index pairs of the questions in both evaluations, and the subset with the same expected items."""
     places = {(row.id, row.query): i for i, row in enumerate(before.rows)}
     both = [(places[row.id, row.query], j) for j, row in enumerate(after.rows) if (row.id, row.query) in places]
     marks = {(i, j): {before.rows[i].expected, after.rows[j].expected} - {""} for i, j in both}

@@ -1,4 +1,4 @@
-"""Ask a workspace every question of a dataset, through the front door like anybody else."""
+"""Ask a workspace every question of a dataset through the public client."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from satchel.models.context import Context
     from satchel.service.client import Satchel
 
+# Tokens: doubling steps show where more budget stops helping.
 BUDGETS: Final = (1000, 2000, 4000, 8000)
+# More than the ten places that are judged: hits in the same file and page count as one place.
 HITS: Final = 50
 _FOR_BUILDS_ONLY: Final = ("token_budget", "format", "model", "expand", "include_sources", "include_scores", "compact")
-_CACHED_TEXTS: Final = 1000
+# Files whose text stays in memory: questions often expect the same files; more would take more memory.
+_MAX_CACHED_TEXTS: Final = 1000
 
 _T = TypeVar("_T")
 
@@ -37,7 +40,7 @@ def evaluate(
     watch: Callable[[int, int], None] = lambda _done, _of: None,
     about: Mapping[str, object] | None = None,
 ) -> Evaluation:
-    """The evaluation of a workspace; `told` are options of every question, and `watch` hears how far it is."""
+    """The evaluation of a workspace; `told` are options for every question, `watch` receives progress (done, total)."""
     options, texts, rows = told or {}, _texts_of(bag), []
     # Load what is loaded once; whatever is wrong appears with the question itself.
     first = questions[0]
@@ -50,7 +53,7 @@ def evaluate(
 
 
 def unknown_paths(client: Satchel, questions: Sequence[EvalQuestion]) -> list[str]:
-    """What can only be missed: paths that the workspace does not have, and lines beyond a file's end."""
+    """Expected paths missing from the workspace, and expected lines beyond the end of a file."""
     texts = _texts_of(client)
     things = dict.fromkeys(thing for question in questions for thing in question.expected if thing.path)
     return list(dict.fromkeys(name for thing in things if (name := _unknown(thing, texts(thing.path)))))
@@ -64,7 +67,7 @@ def _unknown(thing: Expected, text: str | None) -> str:
 
 
 def about(client: Satchel, dataset: Path, unknown: Sequence[str]) -> dict[str, object]:
-    """What was measured, with what, and when."""
+    """Dataset, workspace, versions and time of an evaluation."""
     from hashlib import sha256
 
     status = client.status()
@@ -83,7 +86,7 @@ def about(client: Satchel, dataset: Path, unknown: Sequence[str]) -> dict[str, o
 
 
 def _answer_or_refusal(ask: Callable[[], _T]) -> _T | SatchelError:
-    """What was answered, or why it was refused; an evaluation ends with the server or store that it asks."""
+    """The answer, or the error of a refused question; raises if the server or store is unavailable."""
     try:
         return ask()
     except (ServerUnavailable, StoreUnavailable):
@@ -109,7 +112,7 @@ def _row(
 
 
 def _hits(client: Satchel, question: EvalQuestion, options: Mapping[str, Any]) -> list[RankedHit]:
-    """The hits, best first; none where the question was refused, which its builds tell."""
+    """Search hits, best first; none for a refused question (the builds report the error)."""
     for_search = {name: value for name, value in options.items() if name not in _FOR_BUILDS_ONLY} | {"top_k": HITS}
     results = _answer_or_refusal(partial(client.search, question.query, **_options_for(question, for_search)))
     if isinstance(results, SatchelError):
@@ -128,12 +131,12 @@ def _hits(client: Satchel, question: EvalQuestion, options: Mapping[str, Any]) -
 
 
 def _options_for(question: EvalQuestion, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with a question's own user, if it names one."""
+    """The options, plus the user of the question if set."""
     return {**options, "user": question.user} if question.user else dict(options)
 
 
 def _pieces(built: Context) -> tuple[Shown, ...]:
-    """The numbered pieces, as they stand in the text."""
+    """The numbered pieces in the text of a context."""
     return tuple(
         Shown(text=source.text, path=source.path or "", first=source.line, last=source.end_line, page=source.page)
         for source in built.sources
@@ -141,7 +144,7 @@ def _pieces(built: Context) -> tuple[Shown, ...]:
 
 
 def _texts_of(client: Satchel) -> Texts:
-    @lru_cache(_CACHED_TEXTS)
+    @lru_cache(_MAX_CACHED_TEXTS)
     def text_of(path: str) -> str | None:
         try:
             expanded = client.expand(path)

@@ -1,4 +1,4 @@
-"""What every embedder must do, as tests: subclass a contract in a test module of your own.
+"""Contract tests for embedders: subclass a contract in your own test module.
 
     from satchel.testing.embedder_contract import EmbedderContract
 
@@ -6,8 +6,8 @@
         def make_embedder(self) -> MyEmbedder:
             return MyEmbedder("model")
 
-`PageEmbedderContract` is the same for an embedder of pages. How good the vectors are is no part of either: an embedder
-of random numbers may pass.
+`PageEmbedderContract` has the tests for an embedder of pages. Neither contract measures the quality of the vectors: an
+embedder of random numbers may pass.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AnyEmbedder = Embedder | PageEmbedder
 
 TOLERANCE: Final = 1e-4
-"""How far two vectors of one text may lie apart: a batch is padded and summed in another order than a single text."""
+"""Maximum difference of two vectors of a text: a batch is padded and summed in a different order than a single text."""
 
 TEXTS: Final = (
     "def retry(times):\n    return backoff(times)",
@@ -53,10 +53,10 @@ ODD_TEXTS: Final = (
 
 
 class EmbedderContract:
-    """The tests; give them `make_embedder`."""
+    """Contract tests; implement `make_embedder`."""
 
     def make_embedder(self) -> Embedder:
-        """The embedder to be tested; asked for anew by each test, and each time the same model."""
+        """The embedder under test; called again by each test, and must return the same model each time."""
         raise NotImplementedError("subclass EmbedderContract and say how your embedder is made")
 
     @pytest.fixture
@@ -65,25 +65,25 @@ class EmbedderContract:
         return self.make_embedder()
 
     def test_it_has_all_that_the_port_asks_for(self, embedder: Embedder) -> None:
-        """An index and a search call these four."""
+        """Index and search call these four members."""
         assert isinstance(embedder, Embedder), f"{type(embedder).__name__} lacks a member of satchel.ports.embedder"
 
     def test_its_name_and_its_dimensions_say_something_and_never_change(self, embedder: Embedder) -> None:
-        """An index keeps them, and compares them with those of the next process."""
+        """An index stores name and dimensions, and compares both in the next process."""
         check_identity(embedder, self.make_embedder(), lambda: embedder.embed_texts(TEXTS))
 
     def test_there_is_one_row_of_float32_for_each_text(self, embedder: Embedder) -> None:
-        """A matrix, as wide as `dimensions` says."""
+        """The result is a matrix, as wide as `dimensions`."""
         for count in range(1, len(TEXTS) + 1):
             check_vectors(embedder.embed_texts(TEXTS[:count]), count, embedder.dimensions)
 
     def test_a_query_has_one_vector_of_the_same_length(self, embedder: Embedder) -> None:
-        """So that it can be compared with the rows."""
+        """Queries are compared with the rows of texts."""
         for text in TEXTS:
             check_vectors(embedder.embed_query(text)[np.newaxis], 1, embedder.dimensions)
 
     def test_a_text_has_the_same_vector_alone_in_a_batch_and_the_next_time(self, embedder: Embedder) -> None:
-        """An index embeds in batches of whatever has changed."""
+        """An index embeds changed texts in batches of any composition."""
         batch = embedder.embed_texts(TEXTS)
         alone = np.concatenate([embedder.embed_texts([text]) for text in TEXTS])
         np.testing.assert_allclose(alone, batch, atol=TOLERANCE, err_msg="alone and in a batch")
@@ -101,12 +101,12 @@ class EmbedderContract:
         np.testing.assert_allclose(many, np.tile(one_each, (60, 1)), atol=TOLERANCE, err_msg="repeated 60 times")
 
     def test_no_texts_give_no_rows_of_the_usual_length(self, embedder: Embedder) -> None:
-        """Asked first, before the embedder has seen a text."""
+        """The call comes first, before the embedder has seen a text."""
         check_vectors(embedder.embed_texts([]), 0, embedder.dimensions)
         check_vectors(embedder.embed_texts(()), 0, embedder.dimensions)
 
     def test_an_empty_text_has_a_row_and_leaves_its_neighbours_alone(self, embedder: Embedder) -> None:
-        """Of zeros, or whatever the model makes of nothing."""
+        """The row is zeros, or the model's vector for an empty text."""
         check_vectors(embedder.embed_texts([""]), 1, embedder.dimensions)
         check_vectors(embedder.embed_query("")[np.newaxis], 1, embedder.dimensions)
         vectors = embedder.embed_texts([TEXTS[0], "", TEXTS[1]])
@@ -115,20 +115,20 @@ class EmbedderContract:
         np.testing.assert_allclose(vectors[[0, 2]], expected, atol=TOLERANCE, err_msg="beside an empty text")
 
     def test_a_very_long_text_has_a_row_like_any_other(self, embedder: Embedder) -> None:
-        """Cut off somewhere, if need be: generated files and data have lines of this size."""
+        """The text may be cut off: generated files and data have lines of this size."""
         long_texts = ["retry the backoff\n" * 12_000, "x" * 200_000, "aB3_" * 50_000]
         check_vectors(embedder.embed_texts(long_texts), len(long_texts), embedder.dimensions)
         check_vectors(embedder.embed_query(long_texts[0])[np.newaxis], 1, embedder.dimensions)
 
     def test_odd_characters_and_lone_surrogates_have_a_row_like_any_other(self, embedder: Embedder) -> None:
-        """Files hold anything; a name of a file that is not UTF-8 has lone surrogates."""
+        """Files contain any character; a file name with invalid UTF-8 has lone surrogates."""
         check_vectors(embedder.embed_texts(ODD_TEXTS), len(ODD_TEXTS), embedder.dimensions)
         for text in ODD_TEXTS:
             check_vectors(embedder.embed_query(text)[np.newaxis], 1, embedder.dimensions)
 
 
 def check_identity(embedder: AnyEmbedder, another: AnyEmbedder, embed: Callable[[], object]) -> None:
-    """Fail unless the name and the dimensions say something, and neither work nor a second embedder changes them."""
+    """Fail unless name and dimensions are valid, and stay the same after work and for a second embedder."""
     name, dimensions = embedder.name, embedder.dimensions
     assert isinstance(name, str), f"the name is {name!r}"
     assert name.strip(), "the name is empty"
@@ -140,13 +140,13 @@ def check_identity(embedder: AnyEmbedder, another: AnyEmbedder, embed: Callable[
 
 
 def check_vectors(vectors: NDArray[np.float32], count: int, dimensions: int) -> None:
-    """Fail unless these are so many rows of float32, each finite and of length one or zero."""
+    """Fail unless the matrix has `count` float32 rows, each finite and of length one or zero."""
     check_rows(vectors, dimensions, least=0)
     assert len(vectors) == count, f"the shape is {vectors.shape}, not {(count, dimensions)}"
 
 
 def check_rows(rows: NDArray[np.float32], dimensions: int, *, least: int) -> None:
-    """Fail unless these are rows of float32, each finite and of length one or zero."""
+    """Fail unless the matrix has float32 rows, each finite and of length one or zero."""
     assert isinstance(rows, np.ndarray), f"not an array but {type(rows).__name__}"
     assert rows.dtype == np.float32, f"the numbers are {rows.dtype}, not float32"
     assert rows.ndim == 2, f"the shape is {rows.shape}, not that of a table"
@@ -162,7 +162,7 @@ QUESTIONS: Final = ("revenue by quarter", "Which chart shows the rainfall in Gra
 
 
 def pages() -> list[PageView]:
-    """Four pages that differ in what is written on them and in their pictures."""
+    """Four pages with different texts and pictures."""
     return [
         PageView(_picture((200, 40, 40), 60), "Revenue by quarter\nQ1 | Q2 | Q3", ("Figure 1: revenue",)),
         PageView(_picture((40, 200, 40), 20), "Rainfall in Graz\n\nmm per month"),
@@ -172,10 +172,10 @@ def pages() -> list[PageView]:
 
 
 class PageEmbedderContract:
-    """The tests; give them `make_embedder`."""
+    """Contract tests; implement `make_embedder`."""
 
     def make_embedder(self) -> PageEmbedder:
-        """The embedder to be tested; asked for anew by each test, and each time the same model."""
+        """The embedder under test; called again by each test, and must return the same model each time."""
         raise NotImplementedError("subclass PageEmbedderContract and say how your page embedder is made")
 
     @pytest.fixture
@@ -184,11 +184,11 @@ class PageEmbedderContract:
         return self.make_embedder()
 
     def test_it_has_all_that_the_port_asks_for(self, embedder: PageEmbedder) -> None:
-        """A library calls these five."""
+        """A library calls these five members."""
         assert isinstance(embedder, PageEmbedder), f"{type(embedder).__name__} lacks a member of the port"
 
     def test_its_name_dimensions_and_needs_say_something_and_never_change(self, embedder: PageEmbedder) -> None:
-        """A library keeps them, and compares them with those of the next process."""
+        """A library stores name, dimensions and needs, and compares all three in the next process."""
         needs_images = embedder.needs_images
         assert isinstance(needs_images, bool), f"needs_images is {needs_images!r}"
         check_identity(embedder, self.make_embedder(), lambda: embedder.embed_pages(pages()))
@@ -196,7 +196,7 @@ class PageEmbedderContract:
         assert later == {needs_images}, "it changed with the first pages"
 
     def test_each_page_has_rows_of_float32_of_length_one(self, embedder: PageEmbedder) -> None:
-        """At least one, where there is something on the page."""
+        """A page with content has at least one row."""
         for count in range(1, len(pages()) + 1):
             tables = embedder.embed_pages(pages()[:count])
             assert len(tables) == count, f"{count} pages gave {len(tables)} tables"
@@ -204,13 +204,13 @@ class PageEmbedderContract:
                 check_rows(rows, embedder.dimensions, least=1)
 
     def test_a_question_has_rows_of_the_same_length(self, embedder: PageEmbedder) -> None:
-        """So that they can be compared with the pages'."""
+        """Question rows are compared with page rows."""
         for text in QUESTIONS:
             check_rows(embedder.embed_query(text), embedder.dimensions, least=0)
         check_rows(embedder.embed_query(QUESTIONS[0]), embedder.dimensions, least=1)
 
     def test_a_page_has_the_same_rows_alone_in_a_batch_and_the_next_time(self, embedder: PageEmbedder) -> None:
-        """A library adds whatever has changed."""
+        """A library embeds changed pages in batches of any composition."""
         batch = embedder.embed_pages(pages())
         alone = [embedder.embed_pages([page])[0] for page in pages()]
         turned = embedder.embed_pages(pages()[::-1])[::-1]
@@ -220,12 +220,12 @@ class PageEmbedderContract:
                 np.testing.assert_allclose(other, rows, atol=TOLERANCE, err_msg=how)
 
     def test_pages_that_differ_have_rows_that_differ(self) -> None:
-        """Else nothing could be found."""
+        """Equal rows would make search impossible."""
         first, second, *_ = self.make_embedder().embed_pages(pages())
         assert first.shape != second.shape or not np.allclose(first, second, atol=TOLERANCE), "two pages look the same"
 
     def test_no_pages_give_no_tables_and_an_empty_page_no_rows(self, embedder: PageEmbedder) -> None:
-        """And its neighbours are left alone."""
+        """An empty page does not change the rows of neighbouring pages."""
         assert embedder.embed_pages([]) == []
         page = pages()[0]
         between = embedder.embed_pages([page, PageView(), page])
@@ -234,7 +234,7 @@ class PageEmbedderContract:
         np.testing.assert_allclose(between[0], between[2], atol=TOLERANCE, err_msg="beside an empty page")
 
     def test_odd_texts_do_no_harm(self, embedder: PageEmbedder) -> None:
-        """On pages as in questions."""
+        """Odd texts are accepted on pages and in questions."""
         picture = pages()[0].image
         odd = [PageView(picture, text, (text,)) for text in ("", *ODD_TEXTS)]
         for rows in embedder.embed_pages(odd):

@@ -1,10 +1,10 @@
-"""What every store has to do, as tests: subclass `StoreContract` in your own suite and say how your store is made.
+"""Contract tests for stores: subclass `StoreContract` in your own suite and implement `make_store`.
 
     class TestMyStore(StoreContract):
         def make_store(self, folder):
             return MyStore(folder)
 
-It runs the contract of each role, and what holds for the store as a whole: commits, writers and readers.
+`StoreContract` runs the contract of each role, and the tests of the whole store: commits, writers and readers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from satchel.testing.store_suite import (
 
 
 class FileIndexContract(StoreSuite):
-    """Subclass it and make a store."""
+    """Contract tests; subclass and implement `make_store`."""
 
     def test_what_was_put_is_found_by_word_by_name_and_by_meaning(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, file_of("a.py", ["retry"]), file_of("b.py", ["socket"])) as store:
@@ -140,7 +140,7 @@ class FileIndexContract(StoreSuite):
             assert store.paths_of(document.state.content_hash, EVERYTHING) == []
 
     def test_passages_of_documents_stand_for_themselves(self, tmp_path: Path) -> None:
-        """Of a long document more is found than of a file, each passage with its own evidence."""
+        """A search finds more passages of a long document than of a file, each with separate evidence."""
         document = document_of("report.pdf", [f"retry number {i} and the socket" for i in range(30)])
         with self.filled(tmp_path, document) as store:
             candidates = store.search(StoreQuery(terms={"socket": 1.0}), EVERYTHING, top_k=5)
@@ -148,7 +148,7 @@ class FileIndexContract(StoreSuite):
 
 
 class TransferContract(StoreSuite):
-    """Subclass it and make a store."""
+    """Contract tests; subclass and implement `make_store`."""
 
     def test_everything_that_was_put_can_be_had_again(self, tmp_path: Path) -> None:
         grant = deny("p", "user:ann")
@@ -194,7 +194,7 @@ class TransferContract(StoreSuite):
 
 
 class StoreContract(FileIndexContract, BlockTreeContract, AccessControlContract, ActivityLogContract, TransferContract):
-    """All roles, and the life of a store."""
+    """Contract tests of all roles and of the life cycle of a store."""
 
     def test_an_empty_store_answers(self, tmp_path: Path) -> None:
         with closing(self.make_store(tmp_path)) as store:

@@ -1,4 +1,4 @@
-"""What the contract suites of a store share (how it is made and filled), and the contract of its blocks."""
+"""Shared helpers of the store contract suites (creating and filling a store), and the contract of blocks."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from satchel.workspace.blocks import outline_of
 EVERYTHING = Filters()
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 NOON_NS = int(NOON.timestamp()) * 10**9
+# Nanoseconds per day, the unit of `modified_ns`.
 DAY_NS = 86_400 * 10**9
 
 
@@ -49,7 +50,7 @@ def file_of(
     language: str = "python",
     modified_ns: int = NOON_NS,
 ) -> NewFile:
-    """A file with one function, one piece and one block for each name, as a reader would hand it over."""
+    """A file with a function, a piece and a block for each name, in the form a reader returns."""
     texts = [f"def {name}():\n    return '{name}'" for name in functions]
     text = "\n".join(texts) + "\n"
     blocks, pieces, at = [], [], 0
@@ -64,7 +65,7 @@ def file_of(
 
 
 def document_of(path: str, pages: Sequence[str], *, readers: tuple[str, ...] | None = None) -> NewFile:
-    """A document with one piece and one block for each page, each below its border."""
+    """A document with a piece and a block for each page, below the page border."""
     text = whole_markdown(list(enumerate(pages, start=1)))
     blocks, pieces, outlined, at, line = [], [], [], 0, 1
     for number, page in enumerate(pages, start=1):
@@ -84,7 +85,7 @@ def _state_of(text: str, modified_ns: int) -> FileState:
 
 
 def put(writer: FileWriter, file: NewFile) -> None:
-    """Keep a file and vectors for its pieces."""
+    """Store a file with vectors for the pieces."""
     outline = file.outline
     embedded = [embedded_text(outline, piece, file.text[piece.start : piece.end]) for piece in outline.pieces]
     texts = {text_hash(text): text for text in embedded}
@@ -95,7 +96,7 @@ def put(writer: FileWriter, file: NewFile) -> None:
 
 
 def vector_of(text: str) -> list[float]:
-    """A unit vector of four numbers that depends on whether the text speaks of retries, sockets or neither."""
+    """A unit vector of four numbers, different for texts about retries, about sockets and about neither."""
     raw = [float("retry" in text), float("socket" in text), 0.1, 0.0]
     length = sum(x * x for x in raw) ** 0.5
     return [x / length for x in raw]
@@ -108,28 +109,28 @@ def put_blocks(writer: BlockWriter, *blocks: Block) -> None:
 
 
 def note(name: str, parent: str | None = None, position: float = 0, **more: object) -> Block:
-    """A block with a text of its own."""
+    """A block with the given text."""
     return Block(id=name, type="text", content=f"text of {name}", parent=parent, position=position, **more)  # type: ignore[arg-type]
 
 
 def commit_of(path: str, day: int = 1) -> Activity:
-    """A commit of the version history that changed a file."""
+    """Activity of a git commit with a change to a file."""
     at = datetime(2026, 11, day, tzinfo=UTC)
     return Activity(block=path, actor="ann", action="commit", timestamp=at, detail="did it")
 
 
 def mention(source: str, target: str) -> Link:
-    """A link from one block to another that it mentions."""
+    """A link from a block to a mentioned block."""
     return Link(source=source, kind=LinkKind.MENTIONS, target=target)
 
 
 def allow(block: str, principal: str) -> Grant:
-    """A grant that lets a principal in."""
+    """A grant that gives a principal access."""
     return Grant(block=block, principal=principal)
 
 
 def deny(block: str, principal: str) -> Grant:
-    """A grant that keeps a principal out."""
+    """A grant that denies a principal access."""
     return Grant(block=block, principal=principal, effect=Effect.DENY)
 
 
@@ -139,7 +140,7 @@ def ids(blocks: Iterable[Block | Step]) -> list[str]:
 
 
 def read_by(user: str, *groups: str) -> Filters:
-    """The filters of a user."""
+    """Filters for the access of a user."""
     return Filters(readers=readers_for(user, groups))
 
 
@@ -147,15 +148,15 @@ Change = NewFile | Grant | Link | Activity | Group | Callable[[BlockWriter], obj
 
 
 class StoreSuite(ABC):
-    """The part of a suite that makes stores."""
+    """Base class of the suites: creates and fills stores."""
 
     @abstractmethod
     def make_store(self, folder: Path) -> Store:
-        """The store in this folder; called twice with the same folder, the same store."""
+        """The store in this folder; a second call with the same folder returns the same store."""
 
     @contextmanager
     def filled(self, folder: Path, *content: NewFile | Block) -> Iterator[Store]:
-        """A store that holds these files and blocks and has caught up."""
+        """A store with these files and blocks, with an up-to-date index."""
         store = self.make_store(folder)
         try:
             self.commit(store, *content)
@@ -164,7 +165,7 @@ class StoreSuite(ABC):
             store.close()
 
     def commit(self, store: Store, *content: NewFile | Block) -> None:
-        """Store files and blocks in one commit and catch up."""
+        """Store files and blocks in a commit and catch up."""
         with store.write() as writer:
             writer.settle_embedder("four", 4)
             for item in content:
@@ -175,7 +176,7 @@ class StoreSuite(ABC):
         store.catch_up()
 
     def change(self, store: Store, *changes: Change) -> None:
-        """One commit of files without vectors, of records beside the blocks, and of other work on the blocks."""
+        """Commit files without vectors, grants, links, activity and groups, and run functions on the block writer."""
         with store.write() as writer:
             blocks = writer.blocks
             methods: dict[type, Callable[[Any], object]] = {NewFile: writer.put, Group: blocks.put_group}
@@ -195,7 +196,7 @@ class StoreSuite(ABC):
 
 
 class BlockTreeContract(StoreSuite):
-    """Subclass it and make a store."""
+    """Contract tests; subclass and implement `make_store`."""
 
     def test_a_block_comes_back_as_it_was_put(self, tmp_path: Path) -> None:
         block = Block(
@@ -335,7 +336,7 @@ class BlockTreeContract(StoreSuite):
 
 
 class AccessControlContract(StoreSuite):
-    """Subclass it and make a store."""
+    """Contract tests; subclass and implement `make_store`."""
 
     def test_readers_see_only_what_is_theirs_in_every_read(self, tmp_path: Path) -> None:
         secret = file_of("secret.py", ["retry_secret"], calls=["shared"], readers=("ann",))
@@ -482,7 +483,7 @@ class AccessControlContract(StoreSuite):
 
 
 class ActivityLogContract(StoreSuite):
-    """Subclass it and make a store."""
+    """Contract tests; subclass and implement `make_store`."""
 
     def test_activity_is_the_newest_first(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, file_of("a.py", ["one"])) as store:

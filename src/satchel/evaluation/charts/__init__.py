@@ -1,4 +1,4 @@
-"""Small pictures as SVG, without scripts: for light and dark pages, and with their numbers told in words."""
+"""Small SVG charts without scripts, for light and dark pages; a text alternative states the numbers."""
 
 from satchel.evaluation.charts.bars import Mark, histogram, reliability_chart
 from satchel.evaluation.charts.drawing import Axis, Size

@@ -1,4 +1,4 @@
-"""Bars: how many values are how large, and how often a relevance was right."""
+"""Bar charts: a histogram of values, and a reliability chart of relevance."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from typing import Final, NamedTuple
 from satchel.evaluation.charts.drawing import FULL, Axis, Box, Drawing, Size, escaped, placed, short, step_for, width_of
 from satchel.evaluation.estimates import Bin
 
-_LONG_TAIL: Final = 8
-_MOST_BINS, _FEWEST_BINS = 24, 6
-_FEW_COUNTS: Final = 5
+# Largest value over the median: above this ratio, equal bins would put most values into the first bars.
+_LONG_TAIL_RATIO: Final = 8
+# Between: narrower bars cannot be told apart on a small chart, fewer hide the shape of the distribution.
+_MAX_BINS, _MIN_BINS = 24, 6
+# Up to this count every whole number gets a tick; round steps would give fractions of a question.
+_MAX_COUNTS_WITH_OWN_TICK: Final = 5
+# Layout in pixels: a line of small text per mark below the title; the strip of counts and the gap above the strip.
 _MARK_ROW, _MARKS_TOP = 17, 44
 _STRIP, _BETWEEN = 54, 22
+# Radius in pixels: the smallest point stays visible, the largest does not hide the next bin.
 _SMALL_MARK, _LARGE_MARK = 3.5, 9.0
 
 
 class Mark(NamedTuple):
-    """A value on the axis that has a name."""
+    """A named value on the axis."""
 
     name: str
     value: float
@@ -28,12 +33,12 @@ class Mark(NamedTuple):
 def histogram(
     title: str, x_title: str, values: Sequence[float], *, marks: Sequence[Mark] = (), size: Size = FULL
 ) -> str:
-    """How many of the values are how large, with some values marked by lines.
+    """Histogram of the values as SVG; lines mark the named values.
 
-    The axis is logarithmic where a few values are much larger than the rest.
+    The axis is logarithmic if a few values are much larger than the rest.
     """
     known = sorted(filter(math.isfinite, values))
-    logarithmic = bool(known) and known[0] > 0 and known[-1] > _LONG_TAIL * known[len(known) // 2]
+    logarithmic = bool(known) and known[0] > 0 and known[-1] > _LONG_TAIL_RATIO * known[len(known) // 2]
     edges = _logarithmic_edges(known) if logarithmic else _edges(known)
     counts = [
         sum(low <= value < high or value == high == edges[-1] for value in known) for low, high in pairwise(edges)
@@ -65,7 +70,7 @@ def _axes(title: str, edges: Sequence[float], counts: Sequence[int], *, logarith
     if len(edges) == 2:  # one bar has room at its sides
         low, high = 2 * edges[0] - edges[1], 2 * edges[1] - edges[0]
     most = max(counts, default=1)
-    ticks = tuple(range(most + 1)) if most <= _FEW_COUNTS else None
+    ticks = tuple(range(most + 1)) if most <= _MAX_COUNTS_WITH_OWN_TICK else None
     return Axis(title, logarithmic=logarithmic, low=low, high=high), Axis("questions", low=0, ticks=ticks, high=most)
 
 
@@ -73,16 +78,16 @@ def _edges(known: Sequence[float]) -> list[float]:
     if not known:
         return []
     if known[0] == known[-1]:
-        middle, half = known[0], abs(known[0]) / _FEWEST_BINS or 0.5
+        middle, half = known[0], abs(known[0]) / _MIN_BINS or 0.5
         return [middle - half, middle + half]
     span = known[-1] - known[0]
-    step = step_for(span, min(_MOST_BINS, max(_FEWEST_BINS, math.ceil(2 * math.sqrt(len(known))))))
+    step = step_for(span, min(_MAX_BINS, max(_MIN_BINS, math.ceil(2 * math.sqrt(len(known))))))
     first, last = math.floor(known[0] / step), math.floor(known[-1] / step) + 1
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
 def _logarithmic_edges(known: Sequence[float]) -> list[float]:
-    """Eight to a power of ten: from one to the next is a third more."""
+    """Bin edges, eight per power of ten: each edge is a third larger than the edge before."""
     first, last = math.floor(8 * math.log10(known[0])), math.floor(8 * math.log10(known[-1])) + 1
     return [10 ** (i / 8) for i in range(first, last + 1)]
 
@@ -95,7 +100,7 @@ def _draw_mark(picture: Drawing, box: Box, at: float, top: float, text: str) -> 
 
 
 def reliability_chart(bins: Sequence[Bin], *, size: Size = FULL) -> str:
-    """The share of right hits by the relevance that was said, over the counts of hits; good is near the diagonal."""
+    """Reliability chart: share of right hits by stated relevance, above hit counts; the diagonal is ideal."""
     bottom = size.height - 52
     strip = Box(left=74, right=size.width - 24, top=bottom - _STRIP, bottom=bottom)
     box = Box(left=strip.left, right=strip.right, top=48, bottom=strip.top - _BETWEEN)

@@ -1,4 +1,4 @@
-"""What every chart is drawn with: axes and scales, the grid, text that harms nobody, and the whole picture."""
+"""Shared parts of all charts: axes, scales, the grid, escaped text, and the SVG document."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ from typing import Final, NamedTuple
 
 from satchel.text.visible import make_visible_line
 
+# Round multiples of a power of ten: labels stay short.
 _STEPS: Final = (1.0, 2.0, 5.0, 10.0)
-_ABOUT_TICKS: Final = 5
-_FEW_DECADES: Final = 1.5
-_PAD: Final = 0.05
-_NEAR: Final = 1e-9
-_LETTER: Final = 0.62
-_WIDE_LETTER: Final = 1.05
+# Ticks per axis, roughly: more labels collide on a small chart, fewer make values hard to read off.
+_TARGET_TICKS: Final = 5
+# Below this many decades, powers of ten alone are too few ticks; multiples by 2 and 5 are added.
+_MIN_DECADES_FOR_POWERS: Final = 1.5
+# Share of the axis left free at an open end: no point is drawn on the frame.
+_PAD_SHARE: Final = 0.05
+# For ratios and exponents: above the rounding error of a float64 (about 1e-16), far below a pixel.
+_TOLERANCE: Final = 1e-9
+# Em per character: a generous estimate for sans-serif fonts, because text that is too wide would be clipped.
+_LETTER_EM: Final = 0.62
+# Em per East Asian wide character: these fill a square of one em.
+_WIDE_LETTER_EM: Final = 1.05
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What one side of a chart measures; from `low` to `high` at least, and as far as there are values."""
+    """Quantity on an axis; the axis spans at least `low` to `high`, and extends to include all values."""
 
     title: str
     _: KW_ONLY
@@ -35,7 +42,7 @@ class Axis:
     percent: bool = False
 
     def label(self, value: float) -> str:
-        """A value in few digits."""
+        """Tick label of a value, in few digits."""
         return f"{value * 100:.3g} %" if self.percent else short(value)
 
     def holds(self, value: float) -> bool:
@@ -43,16 +50,16 @@ class Axis:
         return math.isfinite(value) and (value > 0 or not self.logarithmic)
 
     def position(self, value: float) -> float:
-        """Where a value stands, in units of which each takes as much room."""
+        """Position of a value on the axis: the value, or the logarithm on a logarithmic axis."""
         return math.log10(value) if self.logarithmic else value
 
     def value(self, position: float) -> float:
-        """The value that stands at a position."""
+        """The value at a position; the inverse of `position`."""
         return 10**position if self.logarithmic else position
 
 
 class Scale(NamedTuple):
-    """An axis in its place on a picture."""
+    """An axis with pixel positions on a picture."""
 
     axis: Axis
     low: float
@@ -62,18 +69,18 @@ class Scale(NamedTuple):
     ticks: tuple[float, ...]
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """Pixel position of a value."""
         low, high, position = map(self.axis.position, (self.low, self.high, value))
         return round(self.start + (position - low) / (high - low) * (self.end - self.start), 1)
 
     def between(self, first: float, last: float, count: int) -> list[float]:
-        """Values that stand at equal distances from each other."""
+        """Values at equal distances on the axis, from `first` to `last`."""
         low, high = self.axis.position(first), self.axis.position(last)
         return [self.axis.value(low + (high - low) * i / count) for i in range(count + 1)]
 
 
 def placed(axis: Axis, values: Iterable[float], start: float, end: float) -> Scale:
-    """The axis as far as its values and ticks go."""
+    """Scale of the axis, wide enough for all values and ticks."""
     limits = (limit for limit in (axis.low, axis.high) if limit is not None)
     known = list(filter(axis.holds, (*values, *limits, *(axis.ticks or ()))))
     low, high = _widened(axis, min(known, default=1.0), max(known, default=1.0))
@@ -82,14 +89,14 @@ def placed(axis: Axis, values: Iterable[float], start: float, end: float) -> Sca
         return Scale(axis, ticks[0], ticks[-1], start, end, tuple(ticks))
     # A little more room at the ends that are not given.
     first, last = axis.position(low), axis.position(high)
-    room = (last - first) * _PAD
+    room = (last - first) * _PAD_SHARE
     low = axis.value(first - (room if axis.low is None else 0))
     high = axis.value(last + (room if axis.high is None else 0))
     return Scale(axis, low, high, start, end, tuple(filter(axis.holds, axis.ticks)))
 
 
 def short(value: float) -> str:
-    """A number in three digits."""
+    """The number with three significant digits."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g} {letter}"
@@ -97,15 +104,15 @@ def short(value: float) -> str:
 
 
 def step_for(span: float, about: int) -> float:
-    """A round number that goes into a span about so many times."""
+    """Round step width that divides a span into about `about` parts."""
     rough = span / about
     power = 10.0 ** math.floor(math.log10(rough))
-    return next(step * power for step in _STEPS if step * power >= rough * (1 - _NEAR))
+    return next(step * power for step in _STEPS if step * power >= rough * (1 - _TOLERANCE))
 
 
 def _widened(axis: Axis, low: float, high: float) -> tuple[float, float]:
-    """Two ends that are apart from each other."""
-    if high - low > abs(high) * _NEAR:
+    """Ends of the axis, moved apart if both are (almost) the same value."""
+    if high - low > abs(high) * _TOLERANCE:
         return low, high
     if axis.logarithmic:
         return low / 2, high * 2
@@ -113,24 +120,24 @@ def _widened(axis: Axis, low: float, high: float) -> tuple[float, float]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten around the values; with their doubles and halves where these would be few."""
-    first, last = math.floor(math.log10(low) + _NEAR), math.ceil(math.log10(high) - _NEAR)
-    if math.log10(high / low) >= _FEW_DECADES:
+    """Ticks at powers of ten around the values; also at 2 and 5 times these powers if the powers are few."""
+    first, last = math.floor(math.log10(low) + _TOLERANCE), math.ceil(math.log10(high) - _TOLERANCE)
+    if math.log10(high / low) >= _MIN_DECADES_FOR_POWERS:
         return [10.0**i for i in range(first, last + 1)]
     ticks = [step * 10.0**i for i in range(first, last + 1) for step in _STEPS[:3]]
-    start = max(i for i, tick in enumerate(ticks) if tick <= low * (1 + _NEAR))
-    end = min(i for i, tick in enumerate(ticks) if tick >= high * (1 - _NEAR))
+    start = max(i for i, tick in enumerate(ticks) if tick <= low * (1 + _TOLERANCE))
+    end = min(i for i, tick in enumerate(ticks) if tick >= high * (1 - _TOLERANCE))
     return ticks[start : end + 1]
 
 
 def _multiples(low: float, high: float) -> list[float]:
-    step = step_for(high - low, _ABOUT_TICKS)
-    first, last = math.floor(low / step + _NEAR), math.ceil(high / step - _NEAR)
+    step = step_for(high - low, _TARGET_TICKS)
+    first, last = math.floor(low / step + _TOLERANCE), math.ceil(high / step - _TOLERANCE)
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
 class Size(NamedTuple):
-    """How large a picture is."""
+    """Width and height of a picture in pixels."""
 
     width: int = 760
     height: int = 420
@@ -150,23 +157,23 @@ class Box(NamedTuple):
 
 @cache
 def _style() -> str:
-    """The rules of chart.css on one line, as every picture holds them."""
+    """The rules of chart.css on one line, for the style element of every picture."""
     return files(__package__).joinpath("chart.css").read_text("utf-8").replace("\n", "")
 
 
 def escaped(text: str) -> str:
-    """Any text, as it may stand in a picture or a page: nothing in it hides or commands."""
+    """Text escaped for SVG and HTML; hidden characters become visible."""
     return html.escape(make_visible_line(text).text)
 
 
 def width_of(text: str, size: float = 13) -> float:
-    """About how wide a text is; rather more than less."""
+    """Estimated width of a text in pixels; the estimate is generous."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return size * (_LETTER * (len(text) - wide) + _WIDE_LETTER * wide)
+    return size * (_LETTER_EM * (len(text) - wide) + _WIDE_LETTER_EM * wide)
 
 
 def fitting(text: str, room: float, size: float = 13) -> str:
-    """A text, escaped, and cut where it is wider than its room."""
+    """Escaped text, cut to the given width."""
     text = make_visible_line(text).text
     if width_of(text, size) > room:
         while text and width_of(f"{text}…", size) > room:
@@ -177,7 +184,7 @@ def fitting(text: str, room: float, size: float = 13) -> str:
 
 @dataclass(slots=True)
 class Drawing:
-    """A picture that is drawn part by part; its facts say its numbers to those who cannot see it."""
+    """An SVG picture under construction; `facts` are the text alternative for screen readers."""
 
     title: str
     size: Size
@@ -185,11 +192,11 @@ class Drawing:
     facts: list[str] = field(default_factory=list)
 
     def small_text(self, x: float, y: float, text: str, anchor: str = "middle") -> None:
-        """Write a text, which is escaped already, in small letters."""
+        """Add an already escaped text in small letters."""
         self.parts.append(f'<text class="small" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>')
 
     def grid(self, box: Box, x: Scale, y: Scale, *, upright: bool = True, below: bool = True) -> None:
-        """Draw the lines, numbers and titles of both axes; the lines of x, or what is below, may be left out."""
+        """Draw lines, numbers and titles of both axes; the x lines and everything below the box are optional."""
         for value in x.ticks:
             at = x.at(value)
             if upright:
@@ -209,7 +216,7 @@ class Drawing:
         self.parts.append(f'<text class="small" transform="{place}" text-anchor="middle">{name}</text>')
 
     def svg(self, *, empty: Box | None = None) -> str:
-        """The whole picture; in an empty box it says that there is nothing to draw."""
+        """The picture as SVG; with `empty`, the box says "nothing was measured"."""
         if empty:
             self.small_text((empty.left + empty.right) / 2, (empty.top + empty.bottom) / 2, "nothing was measured")
         width, height, description = self.size.width, self.size.height, "; ".join(self.facts)

@@ -1,4 +1,4 @@
-"""Lines with points and what is between their bounds: told apart by colour, shape and dash, each ending in its name."""
+"""Line charts with points and confidence bands; colour, shape, dash and a label at the end identify each series."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from typing import Final, NamedTuple
 from satchel.evaluation.charts.drawing import FULL, Axis, Box, Drawing, Scale, Size, escaped, fitting, placed, width_of
 
 COLOURS: Final = 6
-"""c0 to c5 in chart.css: their contrast with the ground is 3 and more, and they can be told apart also as the three
-kinds of colour blindness see them (CIELAB distance of 25 and more)."""
+"""c0 to c5 in chart.css: contrast with the background of at least 3, and a CIELAB distance of at least 25 between two
+colours, also with each of the three kinds of colour blindness."""
+# Pixels between the baselines of two series names: closer lines of text would overlap.
 LABEL_GAP: Final = 18.0
+# Margins in pixels: room for the tick labels, the title, the axis title, and the right edge of a single series.
 _LEFT, _TOP, _BOTTOM, _ALONE_RIGHT = 74, 48, 52, 24
-_NAME_AFTER: Final = 28
-_MOST_FOR_NAMES: Final = 0.36
-_STEPS: Final = 40
+# From the plot to the name: room for the leader line and the mark between them.
+_NAME_OFFSET_PX: Final = 28
+# Share of the picture: wider names are cut, so that the plot keeps most of the width.
+_MAX_NAMES_WIDTH_SHARE: Final = 0.36
+# Segments per fitted curve: more make the SVG larger, fewer make the corners visible.
+_CURVE_STEPS: Final = 40
 _BEYOND: Final = "5 5"
 _DASHES: Final = ("", "7 4", "2 3", "9 3 2 3")
 # Around 0,0; each about as heavy as a circle of radius 4.5.
@@ -30,10 +35,10 @@ _SHAPES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What was measured under one name.
+    """Measured points under a common name.
 
-    `bands` has the lower and the upper bound of each point. Points are joined, unless a fitted `line` is drawn through
-    them, which is dashed beyond the last.
+    `bands` has the lower and the upper bound of each point. Lines join the points, unless a fitted `line` is set;
+    the fitted line is dashed beyond the last point.
     """
 
     name: str
@@ -46,7 +51,7 @@ class Series:
 
 
 class Look(NamedTuple):
-    """How one series is drawn."""
+    """Colour, shape, dash, width and opacity of a series."""
 
     colour: int
     shape: int
@@ -55,7 +60,7 @@ class Look(NamedTuple):
     opacity: float
 
     def mark(self, x: float, y: float, title: str = "") -> str:
-        """A point; its title, already escaped, appears when the mouse points at it."""
+        """SVG of a point; the (already escaped) title appears under the mouse pointer."""
         hover = f"<title>{title}</title>" if title else ""
         return (
             f'<path class="c{self.colour} halo" d="{_SHAPES[self.shape]}" transform="translate({x:g} {y:g})"'
@@ -63,7 +68,7 @@ class Look(NamedTuple):
         )
 
     def path(self, points: Sequence[tuple[float, float]], dash: str) -> str:
-        """A line through places."""
+        """SVG path of a line through pixel positions."""
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
         return (
             f'<polyline class="c{self.colour}" points="{_way(points)}" fill="none" stroke="currentColor"'
@@ -79,7 +84,7 @@ class _Point(NamedTuple):
 
 
 class _Plot(NamedTuple):
-    """One series with its points that can be drawn, and its scales."""
+    """A series with scales and the points that fit on the scales."""
 
     series: Series
     points: list[_Point]
@@ -91,14 +96,14 @@ class _Plot(NamedTuple):
         return [(self.x.at(point.x), self.y.at(point.y)) for point in self.points]
 
     def numbers(self, point: _Point) -> str:
-        """A point in words."""
+        """The numbers of a point as text."""
         label = self.y.axis.label
         bounds = "" if self.series.bands is None else f" ({label(point.low)} to {label(point.high)})"
         return f"{self.x.axis.label(point.x)} → {label(point.y)}{bounds}"
 
 
 def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: Size = FULL) -> str:
-    """A picture of some series; where there are several, each ends in its name."""
+    """Line chart as SVG; with several series, each line ends in the name of the series."""
     known = [(each, points) for each in series if (points := _points(each, x, y))]
     box = _box(size, [each.name for each, _ in known])
     size = Size(width=size.width, height=int(max(size.height, box.bottom + _BOTTOM)))
@@ -127,7 +132,7 @@ def _points(series: Series, x: Axis, y: Axis) -> list[_Point]:
 
 def _box(size: Size, names: Sequence[str]) -> Box:
     widest = max(map(width_of, names), default=0)
-    right = min(_NAME_AFTER + widest + 8, size.width * _MOST_FOR_NAMES) if len(names) > 1 else _ALONE_RIGHT
+    right = min(_NAME_OFFSET_PX + widest + 8, size.width * _MAX_NAMES_WIDTH_SHARE) if len(names) > 1 else _ALONE_RIGHT
     bottom = max(size.height - _BOTTOM, _TOP + LABEL_GAP * (len(names) - 1))
     return Box(left=_LEFT, right=round(size.width - right), top=_TOP, bottom=bottom)
 
@@ -159,7 +164,7 @@ def _line(plot: _Plot) -> list[str]:
     first, last = min(point.x for point in plot.points), max(point.x for point in plot.points)
     parts = []
     for low, high, dash in ((first, last, plot.look.dash), (last, plot.x.high, _BEYOND)):
-        fitted = [(a, line(a)) for a in plot.x.between(low, high, _STEPS)] if low < high else []
+        fitted = [(a, line(a)) for a in plot.x.between(low, high, _CURVE_STEPS)] if low < high else []
         way = [(plot.x.at(a), plot.y.at(b)) for a, b in fitted if plot.y.low <= b <= plot.y.high]
         parts += [plot.look.path(way, dash)] if len(way) > 1 else []
     return parts
@@ -173,31 +178,31 @@ def _marks(plot: _Plot) -> list[str]:
 
 
 def _names(plots: Sequence[_Plot], box: Box, size: Size) -> list[str]:
-    """Beside the last points, and never on top of each other."""
+    """SVG of the series names beside the last points; names never overlap."""
     ends = [_end(plot) for plot in plots]
     parts = []
     for plot, (x, y), at in zip(plots, ends, spread([y for _, y in ends], box.top, box.bottom), strict=True):
         bold = ' class="strong"' if plot.series.emphasised else ""
-        name = fitting(plot.series.name, size.width - box.right - _NAME_AFTER - 4)
+        name = fitting(plot.series.name, size.width - box.right - _NAME_OFFSET_PX - 4)
         if abs(at - y) > 1 or x < box.right:
             parts.append(
                 f'<path class="c{plot.look.colour}" d="M{x:g} {y:g}L{box.right + 9:g} {at:g}" stroke="currentColor"'
                 ' fill="none" stroke-width="1" stroke-dasharray="1 2" opacity="0.8"/>'
             )
         parts.append(plot.look.mark(box.right + 17, at))
-        parts.append(f'<text{bold} x="{box.right + _NAME_AFTER:g}" y="{at + 4:g}">{name}</text>')
+        parts.append(f'<text{bold} x="{box.right + _NAME_OFFSET_PX:g}" y="{at + 4:g}">{name}</text>')
     return parts
 
 
 def _end(plot: _Plot) -> tuple[float, float]:
-    """Where a line stops."""
+    """Pixel position of the end of a line."""
     if plot.series.line is None:
         return max(plot.places())
     return plot.x.end, plot.y.at(min(max(plot.series.line(plot.x.high), plot.y.low), plot.y.high))
 
 
 def looks(emphasised: Sequence[bool], dashed: Sequence[bool]) -> list[Look]:
-    """The look of each series; where one is emphasised it has the first colour alone, and the others step back."""
+    """Look of each series; an emphasised series alone has the first colour, and all remaining series are fainter."""
     one_stands_out = any(emphasised) and not all(emphasised)
     free = range(1, COLOURS) if one_stands_out else range(COLOURS)
     width, opacity = (1.5, 0.8) if one_stands_out else (2, 0.9)
@@ -214,9 +219,9 @@ def looks(emphasised: Sequence[bool], dashed: Sequence[bool]) -> list[Look]:
 
 
 def spread(wishes: Sequence[float], low: float, high: float) -> list[float]:
-    """Places as near as can be to the wishes, in their order, none nearer to another than `LABEL_GAP`.
+    """Label positions in order, as near as possible to the wishes and at least `LABEL_GAP` apart.
 
-    Where there is not room enough for all, they go beyond `high`.
+    Without enough room, labels go beyond `high`.
     """
     order = sorted(range(len(wishes)), key=lambda i: (wishes[i], i))
     # With the gaps taken out, labels may stand in one place: those that would pass each other share their mean.

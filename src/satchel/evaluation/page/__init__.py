@@ -1,4 +1,4 @@
-"""The report of an evaluation as one page that needs nothing else."""
+"""HTML report of an evaluation as a self-contained page."""
 
 from satchel.evaluation.page.report import report_page
 

@@ -1,4 +1,4 @@
-"""Single questions on the report: those that were answered worst, and those that changed most."""
+"""Questions on the report page: the worst answers and the largest changes."""
 
 from __future__ import annotations
 
@@ -9,36 +9,43 @@ from satchel.evaluation.outcome import AtBudget, Evaluation, QuestionRow, paired
 from satchel.evaluation.page.report_tables import text
 from satchel.text.visible import counted
 
-_OPEN: Final = 15
-_MOST: Final = 1000
-_CHANGED: Final = 8
-_ITEMS: Final = 12
+# A few screens of the worst questions; the rest of the list is folded.
+_OPEN_QUESTIONS: Final = 15
+# More questions make the page slow to open and nobody reads them; the JSON report has all.
+_MAX_QUESTIONS: Final = 1000
+# Per column (better, worse): both columns stay short enough to compare.
+_MAX_CHANGED_QUESTIONS: Final = 8
+# Per question: a question that expects hundreds of files must not push the next one off the screen.
+_MAX_MISSING_ITEMS: Final = 12
+# Smaller differences of coverage (0 to 1) are rounding errors of float64.
 _EPSILON: Final = 1e-9
 
 
 def worst(evaluation: Evaluation) -> str:
-    """Every question whose context lacked something, the worst first; the first ones open."""
+    """HTML list of all questions with incomplete contexts, worst first; only the first are unfolded."""
     rows = [row for row in evaluation.rows if any(at.cover < 1 or at.error for at in row.at)]
     if not rows:
         return "<h2>Questions answered worst</h2><p>Every context held all that was expected, at every budget.</p>"
     rows.sort(key=lambda row: (sum(at.cover for at in row.at) / len(row.at), row.ranking.ndcg if row.ranking else 0.0))
-    cases = [_case(row, map(_chip, row.at), _lacks(row)) for row in rows[:_MOST]]
+    cases = [_case(row, map(_chip, row.at), _lacks(row)) for row in rows[:_MAX_QUESTIONS]]
     parts = [
         "<h2>Questions answered worst</h2>",
         f"<p>{counted(len(rows), 'question')} of {len(evaluation.rows):,} lacked something at one budget or more;"
         " those with the lowest coverage over all budgets come first.</p>",
-        f'<ul class="cases">{"".join(cases[:_OPEN])}</ul>',
+        f'<ul class="cases">{"".join(cases[:_OPEN_QUESTIONS])}</ul>',
     ]
-    if len(cases) > _OPEN:
-        rest = "".join(cases[_OPEN:])
-        parts.append(f'<details><summary>{len(cases) - _OPEN:,} more</summary><ul class="cases">{rest}</ul></details>')
-    if len(rows) > _MOST:
-        parts.append(f'<p class="faint">{len(rows) - _MOST:,} more are in the JSON report only.</p>')
+    if len(cases) > _OPEN_QUESTIONS:
+        rest = "".join(cases[_OPEN_QUESTIONS:])
+        parts.append(
+            f'<details><summary>{len(cases) - _OPEN_QUESTIONS:,} more</summary><ul class="cases">{rest}</ul></details>'
+        )
+    if len(rows) > _MAX_QUESTIONS:
+        parts.append(f'<p class="faint">{len(rows) - _MAX_QUESTIONS:,} more are in the JSON report only.</p>')
     return "\n".join(parts)
 
 
 def changed(before: Evaluation, after: Evaluation) -> str:
-    """The questions that fare most differently, in both directions."""
+    """HTML of the questions with the largest changes, in both directions."""
     changes = [(_change(old, new), old, new) for old, new in paired(before, after)]
     changes.sort(key=lambda change: (-abs(change[0]), change[2].id))
     better = _column("Better", [(old, new) for change, old, new in changes if change > _EPSILON])
@@ -47,8 +54,12 @@ def changed(before: Evaluation, after: Evaluation) -> str:
 
 
 def _column(name: str, pairs: Sequence[tuple[QuestionRow, QuestionRow]]) -> str:
-    cases = "".join(_case(new, _moves(old, new), _turns(old, new)) for old, new in pairs[:_CHANGED])
-    more = f'<p class="faint">{len(pairs) - _CHANGED:,} more</p>' if len(pairs) > _CHANGED else ""
+    cases = "".join(_case(new, _moves(old, new), _turns(old, new)) for old, new in pairs[:_MAX_CHANGED_QUESTIONS])
+    more = (
+        f'<p class="faint">{len(pairs) - _MAX_CHANGED_QUESTIONS:,} more</p>'
+        if len(pairs) > _MAX_CHANGED_QUESTIONS
+        else ""
+    )
     return f'<div><h3>{name}: {counted(len(pairs), "question")}</h3><ul class="cases">{cases}</ul>{more}</div>'
 
 
@@ -69,7 +80,7 @@ def _chip(at: AtBudget) -> str:
 
 
 def _lacks(row: QuestionRow) -> Iterator[str]:
-    """What is missing with the budgets it is missing at, then the errors with theirs."""
+    """Missing items with the budgets concerned, then errors with the budgets concerned."""
     missing: dict[str, list[int]] = {}
     errors: dict[str, list[int]] = {}
     for at in row.at:
@@ -78,12 +89,12 @@ def _lacks(row: QuestionRow) -> Iterator[str]:
         if at.error:
             errors.setdefault(at.error, []).append(at.budget)
     together: dict[tuple[int, ...], list[str]] = {}
-    for item, budgets in list(missing.items())[:_ITEMS]:
+    for item, budgets in list(missing.items())[:_MAX_MISSING_ITEMS]:
         together.setdefault(tuple(budgets), []).append(f"<code>{text(item, 200)}</code>")
     for where, items in together.items():
         yield f"missing or cut {_where(where, row)}: {', '.join(items)}"
-    if len(missing) > _ITEMS:
-        yield f"and {counted(len(missing) - _ITEMS, 'more missing thing')}"
+    if len(missing) > _MAX_MISSING_ITEMS:
+        yield f"and {counted(len(missing) - _MAX_MISSING_ITEMS, 'more missing thing')}"
     for error, budgets in errors.items():
         yield f'<span class="error">error {_where(budgets, row)}: {text(error)}</span>'
 
@@ -114,7 +125,7 @@ def _moves(old: QuestionRow, new: QuestionRow) -> Iterator[str]:
 
 
 def _turns(old: QuestionRow, new: QuestionRow) -> Iterator[str]:
-    """What is there now, or no longer, at the largest budget where that differs."""
+    """Items gained and lost, at the largest budget with a difference."""
     for a, b in reversed(_both(old, new)):
         for error, when in ((a.error, "before"), (b.error, "now")):
             if error and a.error != b.error:

@@ -1,4 +1,4 @@
-"""The report of an evaluation as one page: its figures in large, its pictures, its tables and its questions."""
+"""Report page of an evaluation: large figures, charts, tables and questions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from satchel.text.visible import counted
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _SMALL: Final = Size(width=460, height=350)
-_MOST_TILES: Final = 4
+# One tile per budget, the largest budgets: more tiles would push the other figures below the fold.
+_MAX_COVERAGE_TILES: Final = 4
 
 
 class _Run:
-    """An evaluation with what follows from its rows, and what it is called in a caption if it is the earlier one."""
+    """An evaluation with figures, calibration and latency, and the caption label used for the earlier evaluation."""
 
     def __init__(self, name: str, evaluation: Evaluation) -> None:
         self.evaluation = evaluation
@@ -31,9 +32,9 @@ class _Run:
 
 
 def report_page(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
-    """An evaluation, alone or held against another, as one HTML file.
+    """HTML file with the report of an evaluation, alone or compared with a second evaluation.
 
-    Which of the two is the earlier one is told by the comparison; without one, it is the other.
+    `comparison` says which evaluation is the earlier; without a comparison, `other` is the earlier.
     """
     if other is not None and comparison is None:
         comparison = compare(other, evaluation)
@@ -76,7 +77,7 @@ def _head(evaluation: Evaluation, other: Evaluation | None, names: tuple[str, st
 
 
 def _lead(run: _Run) -> str:
-    """The report in one sentence, and a warning where there are few questions."""
+    """Summary sentence, with a warning if there are few questions."""
     evaluation, count = run.evaluation, len(run.evaluation.rows)
     if not evaluation.budgets:
         return '<p class="lead">No contexts were built.</p>'
@@ -98,9 +99,9 @@ def _lead(run: _Run) -> str:
 
 
 def _tiles(run: _Run, earlier: _Run | None) -> str:
-    """The figures that one looks at first."""
+    """Tiles of the main figures."""
     evaluation, errors = run.evaluation, run.evaluation.refused
-    coverage = [_figure_tile(f"cover@{budget}", run, earlier) for budget in evaluation.budgets[-_MOST_TILES:]]
+    coverage = [_figure_tile(f"cover@{budget}", run, earlier) for budget in evaluation.budgets[-_MAX_COVERAGE_TILES:]]
     others = [_figure_tile(f"{kind}@{DEPTH}", run, earlier) for kind in ("ndcg", "recall")]
     if run.calibration:
         points = f"{run.calibration.error * 100:.1f} <small>points</small>"
@@ -136,7 +137,7 @@ def _tile(name: str, value: str, note: str, *, bad: bool = False) -> str:
 
 
 def _coverage(run: _Run, earlier: _Run | None) -> str:
-    """Coverage against budget."""
+    """Chart of coverage by budget."""
     runs = [run, earlier] if earlier else [run]
     series = []
     for each in runs:
@@ -155,7 +156,7 @@ def _coverage(run: _Run, earlier: _Run | None) -> str:
 
 
 def _reliability(run: _Run, earlier: _Run | None) -> str:
-    """Whether relevance can be believed."""
+    """Chart of the calibration of relevance."""
     calibration = run.calibration
     if calibration is None:
         return ""
@@ -171,7 +172,7 @@ def _reliability(run: _Run, earlier: _Run | None) -> str:
 
 
 def _latency(run: _Run, earlier: _Run | None) -> str:
-    """How long builds take."""
+    """Chart of build times."""
     if run.latency is None:
         return ""
     marks = [Mark(name, run.latency[name]) for name in ("p50", "p95")]
@@ -187,7 +188,7 @@ def _latency(run: _Run, earlier: _Run | None) -> str:
 
 
 def _milliseconds(value: float) -> str:
-    """A time in three digits."""
+    """Milliseconds with three significant digits."""
     return f"{value / 1000:.3g} s" if value >= 1000 else f"{value:.3g} ms"
 
 

@@ -1,4 +1,4 @@
-"""Figures and texts as the page shows them, and its tables: figures, differences, groups, and what was measured."""
+"""Formatted figures and texts, and the tables of the page: figures, differences, groups and conditions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from satchel.evaluation.judging import BUDGET_FIGURES, DEPTH, RANK_FIGURES
 from satchel.evaluation.outcome import Comparison, Evaluation
 from satchel.text.visible import counted
 
-_MAX_TEXT: Final = 400
+# A few lines on the page: longer questions and errors are cut, else one text could fill the report.
+_MAX_TEXT_CHARACTERS: Final = 400
+# Rows, the largest groups first: a dataset with a group per question would repeat the list of questions.
 _MAX_GROUPS: Final = 60
 _MARKS: Final = {"better": "▲", "worse": "▼"}
 _NAMES: Final = {
@@ -32,8 +34,8 @@ _ABOUT: Final = {
 }
 
 
-def text(content: str, max_length: int = _MAX_TEXT) -> str:
-    """Text of a dataset, a file or an error: harmless, isolated from what is around it, and not endless."""
+def text(content: str, max_length: int = _MAX_TEXT_CHARACTERS) -> str:
+    """Untrusted text (dataset, file or error) as HTML: escaped, isolated from surrounding text, limited in length."""
     if len(content) <= max_length:
         return f'<bdi dir="auto">{escaped(content)}</bdi>'
     cut = escaped(content[:max_length])
@@ -41,7 +43,7 @@ def text(content: str, max_length: int = _MAX_TEXT) -> str:
 
 
 def name_of(figure: str) -> str:
-    """A figure's name for people."""
+    """Display name of a figure."""
     kind, _, at = figure.partition("@")
     name = _NAMES.get(kind, kind.capitalize())
     if kind in BUDGET_FIGURES:
@@ -54,18 +56,18 @@ def _is_share(figure: str) -> bool:
 
 
 def value_of(figure: str, value: float) -> str:
-    """A figure's value: a share as percent, the rest as it is."""
+    """Formatted value of a figure: shares as percent, all else unchanged."""
     return f"{value * 100:.1f} %" if _is_share(figure) else f"{value:.3f}"
 
 
 def change_of(figure: str, value: float) -> str:
-    """By how much a figure changed, with its sign."""
+    """Change of a figure with a sign."""
     change = f"{value * 100:+.1f}" if _is_share(figure) else f"{value:+.3f}"
     return change if float(change) else change[1:]
 
 
 def bounds_of(figure: str, mean: Interval) -> str:
-    """The bounds of a mean; '' where there is only one question."""
+    """Bounds of a mean; '' with a single question."""
     if mean.questions < 2:
         return ""
     if _is_share(figure):
@@ -74,7 +76,7 @@ def bounds_of(figure: str, mean: Interval) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, narrow: bool = False) -> str:
-    """A table of cells that are already escaped, below its caption."""
+    """HTML table with a caption; the cells must already be escaped."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
@@ -87,7 +89,7 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, n
 
 
 def figures_table(evaluation: Evaluation, figures: Mapping[str, Interval]) -> str:
-    """Every mean with its interval."""
+    """Table of all means with intervals."""
     by_budget = [
         [f"{budget:,} tokens", *(_cell(f"{kind}@{budget}", figures.get(f"{kind}@{budget}")) for kind in BUDGET_FIGURES)]
         for budget in evaluation.budgets
@@ -107,7 +109,7 @@ def figures_table(evaluation: Evaluation, figures: Mapping[str, Interval]) -> st
 
 
 def differences_table(comparison: Comparison, before: str, after: str) -> str:
-    """By how much each figure changed, and whether that is more than chance."""
+    """Table of the change of each figure, and of the significance."""
     rows = [
         [
             name_of(name),
@@ -132,7 +134,7 @@ def differences_table(comparison: Comparison, before: str, after: str) -> str:
 
 
 def groups_table(evaluation: Evaluation) -> str:
-    """The figures of each group of questions; '' where the dataset has none."""
+    """Table of figures by group of questions; '' for a dataset without groups."""
     groups: dict[str, list[int]] = {}
     for i, row in enumerate(evaluation.rows):
         groups.setdefault(row.group, []).append(i)
@@ -156,7 +158,7 @@ def groups_table(evaluation: Evaluation) -> str:
 
 
 def about_list(evaluation: Evaluation, title: str) -> str:
-    """What was measured, with what, and when."""
+    """HTML list of the dataset, the workspace, versions and time of the evaluation."""
     budgets = [f"{budget:,}" for budget in evaluation.budgets]
     facts = {"configuration": evaluation.name, "budgets": budgets, **evaluation.about}
     items = [
