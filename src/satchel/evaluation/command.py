@@ -214,7 +214,7 @@ def _evaluate(
 
 
 @contextmanager
-def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satchel]:
+def _opened(workspace: WorkspaceFlags, configuration: Configuration) -> Iterator[Satchel]:
     """The workspace opened with a configuration; settings that change indexing get a temporary index."""
     import tempfile
 
