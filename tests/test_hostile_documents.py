@@ -594,7 +594,9 @@ def test_a_child_taken_over_by_a_file_cannot_deceive_its_parent(answer: bytes, r
         assert isinstance(readers.read("good.pdf", GOOD), Document)
         (child,) = readers.children
         child.stop()
-        forger = f"import os, sys; sys.stdin.buffer.read(20); os.write(1, {answer!r})"
+        # Whoever answers stays until it is ended: gone before the request was sent whole, it would have "ended".
+        stays = "; sys.stdin.buffer.read()" if answer else ""
+        forger = f"import os, sys; sys.stdin.buffer.read(20); os.write(1, {answer!r}){stays}"
         child._process = subprocess.Popen(
             [sys.executable, "-c", forger], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )

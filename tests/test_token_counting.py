@@ -329,11 +329,11 @@ def test_a_tokenizer_json_that_is_none_says_so(tmp_path: Path) -> None:
         counter_for(str(bad))
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     from satchel.tokens import registry
 
     monkeypatch.setitem(sys.modules, "splintr", None)
-    with pytest.raises(TokenizerUnavailable, match=r"tokenizers"):
+    with pytest.raises(TokenizerUnavailable, match=r"splintr-rs, which is missing"):
         registry.bundled("llama-3", "llama3")
