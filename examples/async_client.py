@@ -14,8 +14,8 @@ import satchel
 
 async def ask(where: str, questions: list[str]) -> int:
     """Print, for each question, how large its context is and where it comes from."""
-    async with satchel.open_async(where) as bag:
-        contexts = await asyncio.gather(*(bag.build(question, token_budget=500) for question in questions))
+    async with satchel.open_async(where) as client:
+        contexts = await asyncio.gather(*(client.build(question, token_budget=500) for question in questions))
         for question, context in zip(questions, contexts, strict=True):
             sources = [f"[{source.number}] {source.id}" for source in context.sources]
             print(f"{question}: {context.tokens} tokens from {', '.join(sources) or 'nothing'}")
