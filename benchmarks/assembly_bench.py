@@ -20,8 +20,8 @@ from benchmarks.texts import english_prose, kinds, python_source  # noqa: E402
 from satchel import ContextBuildOptions, KnowledgeChunk, assemble, counter_for, estimate_tokens  # noqa: E402
 from satchel.assembly.knapsack import pack_by_value  # noqa: E402
 from satchel.models.options import OverflowPolicy, TokenEstimationMethod  # noqa: E402
-from tests.oracle import tiktoken_encoding, true_count  # noqa: E402
-from tests.test_packing import a_case, greedy, optimum, worth  # noqa: E402
+from tests.assembly.test_knapsack import a_case, greedy, optimum, worth  # noqa: E402
+from tests.support.oracle import tiktoken_encoding, true_count  # noqa: E402
 
 HEADING = "## Counting and assembling"
 ROUNDS = 15

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.sections import put_section  # noqa: E402
-from tests.documents import text_pdf  # noqa: E402
+from tests.support.documents import text_pdf  # noqa: E402
 
 HEADING = "## Ingest with one worker and two"
 ROUNDS = int(os.environ.get("SATCHEL_BENCH_ROUNDS", "5"))

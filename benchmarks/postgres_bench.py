@@ -37,7 +37,7 @@ from satchel.storage.postgres import search as searching  # noqa: E402
 from satchel.storage.postgres.derived import signed  # noqa: E402
 from satchel.storage.postgres.store import PostgresStore  # noqa: E402
 from satchel.storage.sql.scoring import hash_of, in_steps  # noqa: E402
-from tests.postgres import postgres_url, workspace_url  # noqa: E402
+from tests.support.postgres import postgres_url, workspace_url  # noqa: E402
 
 HEADING = "## PostgreSQL"
 _CONCLUSION = (

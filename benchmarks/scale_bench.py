@@ -35,7 +35,7 @@ from benchmarks.workspaces import workspace as records  # noqa: E402
 from satchel.models.search import Filters  # noqa: E402
 from satchel.service.factory.opening import open_engine  # noqa: E402
 from satchel.storage.postgres.store import PostgresStore  # noqa: E402
-from tests.postgres import PostgresServer, running_postgres  # noqa: E402
+from tests.support.postgres import PostgresServer, running_postgres  # noqa: E402
 
 IMPORTED = 5_000
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from PIL import Image
 
-from tests.browser import PHONE, Site, Visitors, chromium, site
+from tests.support.browser import PHONE, Site, Visitors, chromium, site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

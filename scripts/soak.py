@@ -29,8 +29,8 @@ from satchel.models.options import (
     RerankingStrategy,
     TokenEstimationMethod,
 )
-from tests import lawbook
-from tests.strategies import NASTY
+from tests.support import lawbook
+from tests.support.strategies import NASTY
 
 BATCH = 500
 PROSE = "the budget is counted on the finished text and never on a guess of what it may become".split()

@@ -3,9 +3,10 @@
     python scripts/soak_workspace.py --builds 200000 --seed 1
     python scripts/soak_workspace.py --builds 5000 --store postgres
 
-Every workspace is held to the model of tests/workspace_oracle.py. The first promise that is not kept ends the run, with
-the command that repeats it. With `--store postgres` they are kept in the database that SATCHEL_TEST_POSTGRES names, or
-in one that is started for it; what they are compared with is in the embedded store all the same.
+Every workspace is held to the model of tests/support/workspace_oracle.py. The first promise that is not kept ends the
+run, with the command that repeats it. With `--store postgres` they are kept in the database that
+SATCHEL_TEST_POSTGRES names, or in one that is started for it; what they are compared with is
+in the embedded store all the same.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from tests.test_workspace_laws import KNOWN_FAULTS
-from tests.workspace_oracle import StoreMaker, Violation, World
+from tests.support.workspace_oracle import StoreMaker, Violation, World
+from tests.workspace.test_laws import KNOWN_FAULTS
 
 ROUNDS = 14
 ASKED = 20
@@ -57,7 +58,7 @@ def store_in(database: str) -> StoreMaker | None:
     if not database:
         return None
     from satchel.storage.postgres.store import PostgresStore
-    from tests.postgres import workspace_url
+    from tests.support.postgres import workspace_url
 
     return lambda folder: PostgresStore(workspace_url(database, folder))
 
@@ -65,7 +66,7 @@ def store_in(database: str) -> StoreMaker | None:
 def forget(database: str, folder: Path) -> None:
     """Leave nothing of a workspace in a database that others may use."""
     from satchel.storage.postgres.store import PostgresStore
-    from tests.postgres import workspace_url
+    from tests.support.postgres import workspace_url
 
     with closing(PostgresStore(workspace_url(database, folder))) as store:
         store.clear()
@@ -133,7 +134,7 @@ def databases(store: str) -> AbstractContextManager[str]:
     """The database for the time of a run; none for the embedded store."""
     if store == "embedded":
         return nullcontext("")
-    from tests.postgres import postgres_url
+    from tests.support.postgres import postgres_url
 
     return postgres_url()
 

@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from tests.waiting import HANG_SECONDS
+from tests.support.places import ROOT
+from tests.support.waiting import HANG_SECONDS
 
 # A shell's background job has Ctrl-C switched off, and so would every program that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -31,7 +31,7 @@ settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "5000")),
     derandomize=False,
-    database=DirectoryBasedExampleDatabase(Path(__file__).parent.parent / ".hypothesis" / "examples"),
+    database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -49,20 +49,20 @@ for _step in ("connect", "read", "write", "pool"):
 
 
 TOGETHER = {
-    "test_chroma": "chroma",
-    "test_cross_encoder": "models",
-    "test_embedders": "models",
-    "test_examples_documents": "examples",
-    "test_examples_surfaces": "examples",
-    "test_inspector": "browser",
-    "test_mcp": "mcp",
-    "test_migrate": "migrate",
-    "test_page_embedders": "models",
-    "test_postgres_faults": "faults",
-    "test_postgres_security": "house",
-    "test_research": "library",
-    "test_scenarios": "scenarios",
-    "test_workers": "ray",
+    "tests/integrations/test_chroma.py": "chroma",
+    "tests/integrations/test_cross_encoder.py": "models",
+    "tests/integrations/test_embedders.py": "models",
+    "tests/project/test_examples_documents.py": "examples",
+    "tests/project/test_examples_surfaces.py": "examples",
+    "tests/web/test_inspector.py": "browser",
+    "tests/mcp/test_stdio.py": "mcp",
+    "tests/storage/test_migrate.py": "migrate",
+    "tests/integrations/test_page_embedders.py": "models",
+    "tests/storage/test_postgres_faults.py": "faults",
+    "tests/storage/test_postgres_security.py": "house",
+    "tests/research/test_research.py": "library",
+    "tests/project/test_scenarios.py": "scenarios",
+    "tests/indexing/test_workers.py": "ray",
 }
 """Files whose tests share something that takes seconds to make: one worker runs them, so that it is made once."""
 
@@ -74,14 +74,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     xdist's own groups have no effect: it writes them into a field of the test that pytest 9.2 no longer reads.
     """
     scheduler = import_module("xdist.scheduler").LoadScopeScheduling(config, log)
-    scheduler._split_scope = lambda nodeid: TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
+    scheduler._split_scope = lambda nodeid: TOGETHER.get(nodeid.partition("::")[0], nodeid)
     return scheduler
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """A database with pgvector; started when the first test asks for it."""
-    from tests.postgres import postgres_url
+    from tests.support.postgres import postgres_url
 
     with postgres_url() as url:
         yield url

@@ -23,7 +23,7 @@ from satchel.errors import InvalidOption, LanguageModelUnavailable, ServerUnavai
 from satchel.http_client import HttpClient, HttpProblem
 from satchel.integrations.openai.chat_model import OpenAILanguageModel
 from satchel.service.remote_client import RemoteSatchel
-from tests.endpoint import Answer, Endpoint, serving
+from tests.support.endpoint import Answer, Endpoint, serving
 
 KEY = "satchel_very-secret-token-0123456789"
 COMPLETION = json.dumps({"choices": [{"message": {"content": "It waits."}}]}).encode()

@@ -21,10 +21,10 @@ from satchel.retrieval.query import understand
 from satchel.service.settings import configure
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_suite import file_of
-from tests.effort import no_blow_up
-from tests.test_cli_workspace import satchel
-from tests.test_embedded_store import TestEmbeddedStore as Contract
-from tests.test_reading_code import PYTHON, whole
+from tests.cli.test_build_and_search import satchel
+from tests.indexing.test_reading_code import PYTHON, whole
+from tests.storage.test_embedded_store import TestEmbeddedStore as Contract
+from tests.support.effort import no_blow_up
 
 
 def test_nothing_in_the_folder_is_executed_by_indexing_it(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from satchel.errors import BudgetCannotBeMet, InvalidHit, UnknownTokenizer
 from satchel.models.context import Fate, Reason
 from satchel.models.options import OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 from satchel.text.visible import make_visible
-from tests import lawbook
-from tests.effort import no_blow_up, steps
-from tests.oracle import true_count
+from tests.support import lawbook
+from tests.support.effort import no_blow_up, steps
+from tests.support.oracle import true_count
 
 EXACT = ContextBuildOptions(tokenizer="o200k_base")
 

@@ -23,11 +23,11 @@ from satchel.service.auto_index import AutoIndex
 from satchel.service.local_client import open_local
 from satchel.service.uploads import Upload
 from satchel.text.patterns import matches
-from tests.api import Api, files, served
-from tests.effort import no_blow_up
-from tests.servers import TOKEN, until
-from tests.waiting import HANG_SECONDS, wait_for
-from tests.workspaces import fill
+from tests.support.api import Api, files, served
+from tests.support.effort import no_blow_up
+from tests.support.servers import TOKEN, until
+from tests.support.waiting import HANG_SECONDS, wait_for
+from tests.support.workspaces import fill
 
 QUESTION = "how long to wait before the next attempt"
 

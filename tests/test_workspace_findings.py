@@ -20,8 +20,8 @@ from satchel.models.options import DEFAULT_CONTEXT_CONFIG, RequestType, Truncati
 from satchel.service.importing import import_source
 from satchel.workspace import recipe as workspace
 from satchel.workspace.trim import ContentTruncator
-from tests.effort import no_blow_up
-from tests.workspaces import BOB, NOW, engine_in, ids, request
+from tests.support.effort import no_blow_up
+from tests.support.workspaces import BOB, NOW, engine_in, ids, request
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 The objective is submodular. Two greedy solutions are made, by value and by value per token; local search then improves
 the better solution by removing or forcing in a candidate and filling up again, while the value rises.
-`tests/test_packing.py` measures the result against the exact optimum on small cases.
+`tests/assembly/test_knapsack.py` measures the result against the exact optimum on small cases.
 
 The best-scored candidate that fits at all is always in the set: a sum of uncalibrated scores would otherwise trade the
 best candidate for several cheap ones (docs/decisions/0012).

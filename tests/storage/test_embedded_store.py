@@ -1,0 +1,208 @@
+"""The embedded store: the contract, and what is its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from satchel.errors import IndexDamaged, IndexTooNew
+from satchel.models.access import DefaultAccess
+from satchel.models.search import Filters
+from satchel.ports.file_index import StoreQuery
+from satchel.ports.store import Store
+from satchel.storage.sqlite.segments import DamagedArrays, open_arrays, write_arrays
+from satchel.storage.sqlite.store import EmbeddedStore
+from satchel.testing.store_contract import StoreContract
+from satchel.testing.store_suite import EVERYTHING, file_of, put, read_by
+from tests.support.places import TESTS
+
+
+class TestEmbeddedStore(StoreContract):
+    def make_store(self, folder: Path) -> Store:
+        return EmbeddedStore(folder)
+
+
+@pytest.mark.requirement("S4.semantic.permission-filter")
+def test_a_limit_counts_only_what_the_reader_may_see(tmp_path: Path) -> None:
+    contract = TestEmbeddedStore()
+    hidden = [file_of(f"hidden/{i}.py", ["retry", "retry_more"], readers=("ann",)) for i in range(50)]
+    with contract.filled(tmp_path, *hidden, file_of("zz.py", ["retry"], readers=("bob",))) as store:
+        asked = StoreQuery(terms={"retri": 1.0})
+        found = store.search(asked, Filters(readers=frozenset({"bob"})), top_k=1)
+        assert list(store.paths([one.file for one in found], Filters()).values()) == ["zz.py"]
+
+
+def test_what_is_asked_of_the_tables_is_the_same_text_for_every_reader(tmp_path: Path) -> None:
+    names = [f"reader{i:02d}" for i in range(40)]
+    hidden = [file_of(f"{name}.py", ["retry"], readers=tuple(names[i:])) for i, name in enumerate(names)]
+    with TestEmbeddedStore().filled(tmp_path, *hidden) as store:
+        assert isinstance(store, EmbeddedStore)
+        told: dict[str, list[str]] = {}
+        for name in (names[0], names[-1]):
+            readers = Filters(readers=frozenset({name}))
+            store.recent(readers)  # what the reader may see is worked out once
+            statements = told[name] = []
+            store._db.exec_trace = lambda _, text, __, kept=statements: not kept.append(text)
+            store.recent(readers)
+            store.links_to("reader00.py", readers)
+            store.tasks(readers)
+            store._db.exec_trace = None
+        assert len(told[names[0]]) > 3
+        # Prepared once for all: a text that lists what a reader may see is prepared again for each of them.
+        assert set(told[names[0]]) == set(told[names[-1]])
+        seen = [len(store.paths(range(1, 41), Filters(readers=frozenset({name})))) for name in names]
+        assert seen == list(range(1, 41))
+
+
+def test_a_workspace_of_many_users_denies_by_default(tmp_path: Path) -> None:
+    contract = TestEmbeddedStore()
+    with contract.filled(tmp_path, file_of("open.py", ["retry"])) as store:
+        assert isinstance(store, EmbeddedStore)
+        assert contract.found(store, "retri") == ["open.py"]
+        with store.write() as writer:
+            writer.blocks.set_default(DefaultAccess.DENY)
+        assert contract.found(store, "retri") == []
+        assert contract.found(store, "retri", Filters(readers=frozenset({"ann"}))) == []
+
+
+def test_what_is_derived_is_made_again_from_the_truth(tmp_path: Path) -> None:
+    contract = TestEmbeddedStore()
+    with contract.filled(tmp_path, file_of("a.py", ["retry"]), file_of("b.py", ["socket"])) as store:
+        before = contract.found(store, "retri socket")
+    for path in (tmp_path / "derived").iterdir():
+        path.unlink()
+    again = EmbeddedStore(tmp_path)
+    assert contract.found(again, "retri socket") == []
+    assert again.facts().behind > 0
+    assert again.catch_up()
+    assert contract.found(again, "retri socket") == before
+    assert not again.catch_up()
+    again.close()
+
+
+def test_many_small_commits_do_not_make_many_segments_and_find_the_same(tmp_path: Path) -> None:
+    contract = TestEmbeddedStore()
+    files = [file_of(f"{i:02}.py", [f"retry_{i}", "socket"]) for i in range(30)]
+    store = EmbeddedStore(tmp_path / "one")
+    for file in files:
+        contract.commit(store, file)
+    contract.commit(store, file_of("03.py", ["changed"]))
+    with store.write() as writer:
+        writer.drop("05.py")
+    store.catch_up()
+    kept = json.loads((tmp_path / "one" / "derived" / "current.json").read_text())
+    assert len(kept["segments"]) <= 9
+    with contract.filled(tmp_path / "two", *(f for f in files if f.path not in ("03.py", "05.py"))) as fresh:
+        contract.commit(fresh, file_of("03.py", ["changed"]))
+        for question in ("retri", "socket", "chang"):
+            assert set(contract.found(store, question)) == set(contract.found(fresh, question))
+    store.close()
+
+
+def test_a_reader_goes_on_while_a_segment_is_replaced_under_it(tmp_path: Path) -> None:
+    contract = TestEmbeddedStore()
+    with contract.filled(tmp_path, file_of("a.py", ["retry"])) as store:
+        reader = EmbeddedStore(tmp_path)
+        assert contract.found(reader, "retri") == ["a.py"]
+        for i in range(20):
+            contract.commit(store, file_of("a.py", ["retry", f"more_{i}"]))
+            assert contract.found(reader, "retri") == ["a.py"]
+        reader.close()
+
+
+def test_an_index_of_a_newer_satchel_is_left_alone(tmp_path: Path) -> None:
+    EmbeddedStore(tmp_path).close()
+    connection = apsw.Connection(str(tmp_path / "truth.sqlite"))
+    connection.pragma("user_version", 99)
+    connection.close()
+    with pytest.raises(IndexTooNew, match="version 99"):
+        EmbeddedStore(tmp_path)
+
+
+def test_an_index_of_version_3_is_migrated_with_everything_in_it(tmp_path: Path) -> None:
+    """The dump was made by the last version whose tables had no workspace."""
+    with closing(apsw.Connection(str(tmp_path / "truth.sqlite"))) as connection:
+        connection.execute((TESTS / "data" / "index_version_3.sql").read_text())
+        rows = {table: list(connection.execute(f"SELECT * FROM {table}")) for table in _TABLES}
+        columns = {table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] for table in _TABLES}
+    with closing(EmbeddedStore(tmp_path)) as store:
+        for table, before in rows.items():
+            after = store._db.execute(f"SELECT {', '.join(columns[table])} FROM {table}")
+            assert sorted(after, key=repr) == sorted(before, key=repr), table
+            assert list(store._db.execute(f"SELECT DISTINCT workspace FROM {table}")) == [(1,)]
+        store.catch_up()
+        ann = read_by("ann", "staff")
+        assert TestEmbeddedStore().found(store, "socket", ann) == ["sub/b.py"]
+        assert [step.id for step in store.trails(["t"], ann)["t"]] == ["t", "p"]
+        assert [one.block for one in store.recent(ann)] == ["t"]
+        # The number of a dropped file is not given again.
+        with store.write() as writer:
+            put(writer, file_of("new.py", ["new"]))
+        assert max(file.number for file in store.transfer.files(limit=99)) == 7
+
+
+_TABLES = (
+    *("fact", "access", "file", "content", "block", "piece", "page", "vector", "mention", "activity"),
+    *("node", "bond", "deed", "permit", "member"),
+)
+
+
+def test_garbage_in_place_of_the_truth_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "truth.sqlite").write_bytes(b"this is no database" * 500)
+    with pytest.raises(IndexDamaged, match="satchel clear"):
+        EmbeddedStore(tmp_path)
+
+
+def test_arrays_come_back_as_they_were_and_damage_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "some.segment"
+    arrays: dict[str, NDArray[Any]] = {
+        "a": np.arange(7, dtype=np.int64),
+        "empty": np.empty(0, np.uint8),
+        "m": np.ones((3, 4), np.int8),
+    }
+    write_arrays(path, arrays)
+    back = open_arrays(path)
+    assert all((back[name] == array).all() and back[name].dtype == array.dtype for name, array in arrays.items())
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(DamagedArrays):
+        open_arrays(path)
+    path.write_bytes(b"")
+    with pytest.raises(DamagedArrays):
+        open_arrays(path)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_file_that_was_looked_at_and_passed_over_is_remembered_without_pieces(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    with store.write() as writer:
+        writer.settle_embedder("four", 4)
+        empty = file_of("a.bin", [])
+        put(writer, empty._replace(text="", outline=empty.outline._replace(note="passed over: binary")))
+    store.catch_up()
+    assert set(store.files()) == {"a.bin"}
+    assert store.pieces_of("a.bin", EVERYTHING) == []
+    store.close()
+
+
+def test_a_child_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path: Path) -> None:
+    with closing(EmbeddedStore(tmp_path)) as store:
+        with store.lock():
+            # As every new process is between fork and exec, with a copy of each handle.
+            child = os.fork()
+            if not child:
+                signal.pause()
+        try:
+            with store.lock():
+                pass
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
