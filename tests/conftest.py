@@ -50,7 +50,6 @@ for _step in ("connect", "read", "write", "pool"):
 
 TOGETHER = {
     "tests/integrations/test_chroma.py": "chroma",
-    "tests/integrations/test_cross_encoder.py": "models",
     "tests/integrations/test_embedders.py": "models",
     "tests/project/test_examples_documents.py": "examples",
     "tests/project/test_examples_surfaces.py": "examples",

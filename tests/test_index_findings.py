@@ -21,9 +21,9 @@ from satchel.retrieval.query import understand
 from satchel.service.settings import configure
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_suite import file_of
-from tests.cli.test_build_and_search import satchel
 from tests.indexing.test_reading_code import PYTHON, whole
 from tests.storage.test_embedded_store import TestEmbeddedStore as Contract
+from tests.support.command_line import satchel
 from tests.support.effort import no_blow_up
 
 

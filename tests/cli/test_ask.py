@@ -21,8 +21,8 @@ from satchel.models.results import ContextBuildResult
 from satchel.text.visible import make_visible
 from tests.cli.test_verify import Done, satchel, verified
 from tests.integrations.test_language_model import END, chunk, completion_of, said
-from tests.service.test_engine import CLIENT, GUIDE, RETRY
 from tests.support.endpoint import Answer, Endpoint, serving
+from tests.support.sample_project import CLIENT, GUIDE, RETRY
 from tests.support.waiting import HANG_SECONDS, killed_at_the_end
 
 QUESTION = "how long is the backoff delay"

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.test_engine import CLIENT, GUIDE, RETRY, TEST
+from tests.support.command_line import satchel
 from tests.support.oracle import true_count
+from tests.support.sample_project import CLIENT, GUIDE, RETRY, TEST
 from tests.support.waiting import HANG_SECONDS, killed_at_the_end, wait_for
 
 
@@ -25,20 +26,6 @@ def folder(tmp_path: Path) -> Path:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     return root
-
-
-def satchel(
-    *arguments: str | Path, folder: Path, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "satchel", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "SATCHEL_INDEX_DIR": str(folder.parent / "index"), **(env or {})},
-    )
 
 
 def test_build_indexes_first_then_answers_within_the_budget(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_build_and_search import satchel
+from tests.support.command_line import satchel
 from tests.support.oracle import true_count
 from tests.support.places import ROOT
 

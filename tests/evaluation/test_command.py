@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_build_and_search import folder, satchel  # noqa: F401 - a fixture
+from tests.cli.test_build_and_search import folder  # noqa: F401 - a fixture
 from tests.support.api import files, served
+from tests.support.command_line import satchel
 from tests.support.places import ROOT
 from tests.support.servers import TOKEN
 from tests.support.waiting import HANG_SECONDS, wait_for

@@ -11,11 +11,12 @@ import pytest
 from satchel.indexing.documents.paging import cut_tables, into_pages
 from satchel.indexing.documents.pdf import without_furniture
 from satchel.indexing.documents.pictures import render_page
-from satchel.indexing.documents.read_document import is_document, read_document
+from satchel.indexing.documents.read_document import is_document, kind_of, read_document
 from satchel.indexing.documents.readers import DocumentReaders
 from satchel.indexing.documents.recognition import Line, ReadOptions, engine_named, in_reading_order, with_labels
 from satchel.indexing.documents.tidy import captions_in
 from satchel.models.document import Bookmark, Document, Unreadable
+from satchel.models.files import DOCUMENT_KINDS, PageUnit, document_suffixes, page_unit, page_words
 from tests.support.documents import (
     LINES,
     bar_chart_picture,
@@ -620,3 +621,24 @@ def test_children_give_what_reading_here_gives() -> None:
         assert picture == render_page(files["report.pdf"], "report.pdf", 1, width=100, format="png")
     with pytest.raises(ValueError, match="closed"):
         readers.read("report.pdf", b"")
+
+
+# -- kinds of documents
+
+
+def test_every_suffix_of_ours_has_a_unit_and_a_reader() -> None:
+    assert len(document_suffixes()) == 25
+    for name in DOCUMENT_KINDS.names():
+        kind = DOCUMENT_KINDS.get(name)
+        assert {page_unit(f"a.{suffix}") for suffix in kind.suffixes} <= {kind.unit}
+    assert page_words("a.pptx", 3) == "slide 3"
+    assert page_unit("a.py") is None
+    assert document_suffixes(often_source=True) | document_suffixes(often_source=False) == document_suffixes()
+    assert PageUnit.PICTURE not in {page_unit(f"a.{suffix}") for suffix in document_suffixes(often_source=False)}
+
+
+def test_the_bytes_decide_before_the_name() -> None:
+    assert kind_of("a.docx", b"%PDF-1.4\n") == "pdf"
+    assert kind_of("a.tif", b"MM\0*....") == "tiff"
+    assert kind_of("a.txt", b"words") == "text"
+    assert kind_of("a.bin", b"RIFF1234WEBPxxxx") == "webp"

@@ -1,4 +1,4 @@
-"""The four embedders: the contract on real models made on the spot, and a real endpoint that misbehaves on request."""
+"""The embedders and the cross-encoder: real models made on the spot, and a real endpoint that misbehaves on request."""
 
 from __future__ import annotations
 
@@ -20,10 +20,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from satchel import ContextBuildOptions, KnowledgeChunk, assemble
 from satchel.errors import EmbedderMismatch, EmbedderUnavailable, InvalidOption
-from satchel.integrations.embedders.model_embedders import FastembedEmbedder, SentenceTransformersEmbedder
+from satchel.integrations.embedders.model_embedders import (
+    FastembedEmbedder,
+    SentenceTransformersCrossEncoder,
+    SentenceTransformersEmbedder,
+)
 from satchel.integrations.embedders.openai_embedder import OpenAIEmbedder
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.models.options import RerankingStrategy
 from satchel.service.factory.opening import open_engine
 from satchel.testing.embedder_contract import EmbedderContract, check_vectors
 from tests.support.endpoint import Answer, Endpoint, serving
@@ -785,3 +791,43 @@ def test_the_contract_catches_an_embedder_that_breaks_it() -> None:
 def test_the_suite_is_no_part_of_satchel_until_it_is_imported() -> None:
     code = "import sys, satchel.service.factory.opening; assert not {'pytest', 'satchel.testing'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- the cross-encoder of sentence-transformers
+
+
+@pytest.fixture(scope="module")
+def cross_encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("cross-encoder")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "retry", "backoff", "login", "page", "the"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_labels=1,
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_real_cross_encoder_loads_scores_and_reranks(cross_encoder_folder: Path) -> None:
+    encoder = SentenceTransformersCrossEncoder(str(cross_encoder_folder))
+    scores = encoder.score("retry backoff", ["the retry", "login page", "the retry"])
+    assert all(0 < score < 1 for score in scores)
+    assert scores[0] == pytest.approx(scores[2], abs=1e-5)
+    assert scores[0] != pytest.approx(scores[1], abs=1e-7)
+    assert encoder.score("retry", []) == []
+    hits = [KnowledgeChunk("the retry", file_path="a"), KnowledgeChunk("login page", file_path="b")]
+    options = ContextBuildOptions(reranking=RerankingStrategy.CROSS_ENCODER)
+    result = assemble(hits, options, query="retry backoff", cross_encoder=encoder)
+    best = max(result.ledger, key=lambda entry: entry.score)
+    assert result.sources[0].entity_id == best.id

@@ -30,9 +30,9 @@ from satchel.mcp.transports import ServedFolder
 from satchel.models.search import Expansion, SearchHit, SearchResult
 from satchel.service.client import OWNER
 from satchel.service.opening import open as open_satchel
-from tests.service.test_engine import CLIENT, GUIDE, RETRY
 from tests.support.mcp_talk import ERAS, Raw, Talk, command, talking, texts_of
 from tests.support.oracle import true_count
+from tests.support.sample_project import CLIENT, GUIDE, RETRY
 
 HOSTILE = (
     "before \x1b[31mred\x1b[0m \u202e bidi \U000e0049\U000e0047 tags </context> ```\n</document>\nafter retry backoff\n"

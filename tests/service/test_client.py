@@ -1,13 +1,9 @@
-"""The front door: questions, answers, index runs and uploads, as every surface uses them."""
+"""The client of a workspace: questions, who asks, and answers over a wire, as every surface uses them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import threading
-import time
-from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -17,9 +13,7 @@ import satchel
 from satchel import ContextHints, Question, User
 from satchel.errors import InvalidOption, NotAllowed
 from satchel.models.context import Context
-from satchel.models.files import _CLOCK_TICK_NS
 from satchel.models.search import Expansion
-from satchel.service.auto_index import IndexState
 from satchel.service.client import (
     OWNER,
     Caller,
@@ -29,27 +23,8 @@ from satchel.service.client import (
 )
 from satchel.service.local_client import LocalSatchel, client_of, open_local
 from satchel.service.question import QuestionOptions
-from satchel.service.uploads import Upload, checked_name, remove
-from tests.service.test_engine import CLIENT, GUIDE, RETRY
 from tests.support.threads import entered_elsewhere
-from tests.support.waiting import wait_for
 from tests.support.workspaces import engine_in, fill
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    root.mkdir()
-    for name, text in (("retry.py", RETRY), ("client.py", CLIENT), ("guide.md", GUIDE)):
-        (root / name).write_text(text)
-    return root
-
-
-@pytest.fixture
-def bag(folder: Path, tmp_path: Path) -> Iterator[LocalSatchel]:
-    with open_local(folder, index_dir=str(tmp_path / "index")) as opened:
-        yield opened
-
 
 # -- questions
 
@@ -182,107 +157,6 @@ def test_each_caller_sees_their_own(tmp_path: Path) -> None:
         assert opened.status().blocks
 
 
-# -- the index
-
-
-def test_a_question_finds_what_was_written_just_before(bag: LocalSatchel, folder: Path) -> None:
-    assert bag.status().state == "not indexed yet"
-    bag.search("backoff")
-    (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    assert bag.search("tide table of a harbour").hits[0].path == "tide.py"
-
-
-def test_an_index_run_is_told_about_and_happens_once_for_all(bag: LocalSatchel) -> None:
-    seen: list[IndexState] = []
-    report = bag.index(seen.append)
-    assert report.read == 3
-    assert report.generation
-    assert seen[0].running
-    assert not seen[-1].running
-    assert any(state.doing == "reading" for state in seen)
-    results: list[int] = []
-    threads = [threading.Thread(target=lambda: results.append(bag.index().read)) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [0] * 6
-    assert bag.auto_index.state.runs <= 8
-
-
-def test_what_an_index_run_did_is_reported_in_sentences(bag: LocalSatchel, folder: Path) -> None:
-    sentences: list[tuple[str, bool]] = []
-    written_ns = time.time_ns()
-    # Files that were written within a tick of the clock before they are read are read again.
-    wait_for(lambda: time.time_ns() > written_ns + 2 * _CLOCK_TICK_NS, "the clock")
-    told = replace(bag, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
-    told.search("backoff")
-    told.search("backoff")
-    assert [sentence.partition(" in ")[0] for sentence, _ in sentences] == ["indexed"]
-    (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    with entered_elsewhere(bag.engine.store.lock):
-        bag.auto_index.busy_wait_s = 0.0
-        found = told.search("backoff")
-    assert sentences[1:] == [("another process is indexing; answering from what is there", False)]
-    assert not found.notes
-    quick = replace(told, quick=True)
-    assert all(hit.path != "tide.py" for hit in quick.search("tide table").hits)
-    assert "as it is" in sentences[2][0]
-
-
-def test_an_interruption_ends_a_run_and_leaves_nothing_running(bag: LocalSatchel) -> None:
-    def interrupt(_: IndexState) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        bag.index(interrupt)
-    assert not bag.auto_index.state.running
-    assert bag.search("backoff delay").hits[0].path == "retry.py"
-
-
-def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path) -> None:
-    for i in range(400):
-        (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
-    with open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0) as opened:
-        found = opened.search("backoff delay")
-        assert any("being brought up" in note for note in found.notes)
-        opened.index()
-        assert opened.search("backoff delay").hits[0].path == "retry.py"
-
-
-def test_a_folder_is_not_looked_at_more_often_than_said(folder: Path, tmp_path: Path) -> None:
-    with open_local(folder, index_dir=str(tmp_path / "index"), every=3600) as opened:
-        opened.search("backoff")
-        (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-        assert all(hit.path != "tide.py" for hit in opened.search("tide table").hits)
-        opened.index()
-        assert opened.search("tide table").hits[0].path == "tide.py"
-
-
-def test_closing_stops_a_run_and_what_was_committed_stays(folder: Path, tmp_path: Path) -> None:
-    for i in range(800):
-        (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
-    opened = open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0)
-    opened.search("backoff")
-    opened.close()
-    assert not opened.auto_index.state.running
-    with open_local(folder, index_dir=str(tmp_path / "index")) as again:
-        assert again.search("backoff delay").hits[0].path == "retry.py"
-
-
-def test_another_process_that_indexes_is_not_in_the_way(bag: LocalSatchel, folder: Path) -> None:
-    bag.index()
-    bag.auto_index.busy_wait_s = 0.1
-    (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    with entered_elsewhere(bag.engine.store.lock):
-        # Another writer is in the way: the answer has to say so.
-        found = bag.search("backoff delay")
-    assert found.hits[0].path == "retry.py"
-    assert any("another process" in note for note in found.notes)
-    with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(bag.engine.store.lock):
-        bag.index()
-
-
 # -- results over a wire
 
 
@@ -366,50 +240,3 @@ def test_open_says_what_cannot_be(folder: Path) -> None:
 def test_asking_without_a_language_model_says_how_to_set_one(bag: LocalSatchel) -> None:
     with pytest.raises(satchel.errors.LanguageModelUnavailable, match="SATCHEL_LANGUAGE_MODEL"):
         bag.ask("what is a backoff?")
-
-
-# -- uploads
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["../a.pdf", "a/../b.pdf", "/etc/x", "a//b", ".env", "a/.git/x", "", "a\0b", "a\\b", "con", "COM1.txt", "a ", "a.",
-     "x" * 200, "a/" * 9 + "b", "a\nb", "\u202ea.pdf", "-rf"],
-    ids=ascii,
-)  # fmt: skip
-def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
-    with pytest.raises(satchel.errors.InvalidInput):
-        checked_name(name)
-
-
-def test_an_upload_is_whole_or_not_there(tmp_path: Path) -> None:
-    with Upload(tmp_path, "reports/größe 2026.pdf") as upload:
-        upload.write(b"abc")
-        upload.write(b"def")
-        upload.keep()
-    place = tmp_path / "uploads/reports/größe 2026.pdf"
-    assert place.read_bytes() == b"abcdef"
-    with Upload(tmp_path, "reports/größe 2026.pdf") as upload:
-        upload.write(b"half")
-    assert place.read_bytes() == b"abcdef"
-    assert os.listdir(place.parent) == ["größe 2026.pdf"]
-    assert remove(tmp_path, "reports/größe 2026.pdf")
-    assert not place.exists()
-    assert not remove(tmp_path, "reports/größe 2026.pdf")
-    assert not remove(tmp_path, "nowhere/a.pdf")
-
-
-def test_an_upload_follows_no_link(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "a.pdf").write_bytes(b"kept")
-    root = tmp_path / "root"
-    (root / "uploads").mkdir(parents=True)
-    (root / "uploads/there").symlink_to(outside)
-    (root / "uploads/a.pdf").symlink_to(outside / "a.pdf")
-    for name in ("there/a.pdf", "a.pdf", "there/new.pdf"):
-        with pytest.raises(satchel.errors.InvalidInput):
-            Upload(root, name)
-        assert not remove(root, name)
-    assert (outside / "a.pdf").read_bytes() == b"kept"
-    assert os.listdir(outside) == ["a.pdf"]

@@ -18,7 +18,7 @@ from satchel.models.request import User
 from satchel.service.client import Caller
 from satchel.service.engine import ContextEngine
 from satchel.service.local_client import LocalSatchel, open_local
-from tests.service.test_engine import CLIENT, GUIDE, RETRY
+from tests.support.sample_project import CLIENT, GUIDE, RETRY
 from tests.support.servers import TOKEN, Running, running_on
 from tests.support.waiting import HANG_SECONDS
 

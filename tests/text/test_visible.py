@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, assemble
 from satchel.text.boundaries import boundary_at_or_after, boundary_at_or_before, next_boundary
-from satchel.text.patterns import matches
 from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
 from tests.support import strategies
-from tests.support.effort import no_blow_up
 
 
 @pytest.mark.parametrize(
@@ -96,40 +94,6 @@ def test_law_boundaries_are_those_of_the_full_rules(text: str, position: int) ->
     assert boundary_at_or_after(text, position) == min(end for end in ends if end >= position)
     if position in ends and position < len(text):
         assert next_boundary(text, position) == min(end for end in ends if end > position)
-
-
-@pytest.mark.parametrize(
-    ("path", "patterns", "let_through"),
-    [
-        ("src/a.py", ["*.py"], True),
-        ("src/a.py", ["src/*.py"], True),
-        ("src/x/a.py", ["src/*.py"], False),
-        ("src/x/a.py", ["src/**/*.py"], True),
-        ("src/a.py", ["src/**/*.py"], True),
-        ("src/a.py", ["**/a.py"], True),
-        ("a.py", ["**/a.py"], True),
-        ("src/a.py", ["/src/*"], True),
-        ("./src/a.py", ["src/a.py"], True),
-        ("src\\a.py", ["src/*.py"], True),
-        ("docs/x.md", ["docs/"], True),
-        ("a.py", ["?.py"], True),
-        ("ab.py", ["?.py"], False),
-        ("a.py", ["[ab].py"], True),
-        ("a.py", ["*.py", "!a.*"], False),
-        ("b.py", ["!a.*"], True),
-        ("a.py", ["!a.*", "*.py"], True),
-        ("A.PY", ["*.py"], False),
-    ],
-)
-def test_patterns(path: str, patterns: list[str], let_through: bool) -> None:
-    assert matches(path, patterns) is let_through
-
-
-def test_a_hostile_pattern_takes_no_time() -> None:
-    # Forms that try every way to share the letters out among the stars never end.
-    with no_blow_up("a pattern"):
-        assert not matches("a" * 2000 + "b", ["*a" * 40 + "c"])
-        assert not matches("/".join("a" * 200), ["/".join(["**", "a"] * 40 + ["c"])])
 
 
 def test_lines_cut_out_of_a_file_with_windows_line_ends_show_no_mark() -> None:

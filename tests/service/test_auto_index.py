@@ -1,0 +1,115 @@
+"""Refreshing the index before an answer: what a question waits for, what it sees, and what it is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import satchel
+from satchel.models.files import _CLOCK_TICK_NS
+from satchel.service.auto_index import IndexState
+from satchel.service.local_client import LocalSatchel, open_local
+from tests.support.threads import entered_elsewhere
+from tests.support.waiting import wait_for
+
+
+def test_a_question_finds_what_was_written_just_before(bag: LocalSatchel, folder: Path) -> None:
+    assert bag.status().state == "not indexed yet"
+    bag.search("backoff")
+    (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
+    assert bag.search("tide table of a harbour").hits[0].path == "tide.py"
+
+
+def test_an_index_run_is_told_about_and_happens_once_for_all(bag: LocalSatchel) -> None:
+    seen: list[IndexState] = []
+    report = bag.index(seen.append)
+    assert report.read == 3
+    assert report.generation
+    assert seen[0].running
+    assert not seen[-1].running
+    assert any(state.doing == "reading" for state in seen)
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda: results.append(bag.index().read)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [0] * 6
+    assert bag.auto_index.state.runs <= 8
+
+
+def test_what_an_index_run_did_is_reported_in_sentences(bag: LocalSatchel, folder: Path) -> None:
+    sentences: list[tuple[str, bool]] = []
+    written_ns = time.time_ns()
+    # Files that were written within a tick of the clock before they are read are read again.
+    wait_for(lambda: time.time_ns() > written_ns + 2 * _CLOCK_TICK_NS, "the clock")
+    told = replace(bag, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
+    told.search("backoff")
+    told.search("backoff")
+    assert [sentence.partition(" in ")[0] for sentence, _ in sentences] == ["indexed"]
+    (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
+    with entered_elsewhere(bag.engine.store.lock):
+        bag.auto_index.busy_wait_s = 0.0
+        found = told.search("backoff")
+    assert sentences[1:] == [("another process is indexing; answering from what is there", False)]
+    assert not found.notes
+    quick = replace(told, quick=True)
+    assert all(hit.path != "tide.py" for hit in quick.search("tide table").hits)
+    assert "as it is" in sentences[2][0]
+
+
+def test_an_interruption_ends_a_run_and_leaves_nothing_running(bag: LocalSatchel) -> None:
+    def interrupt(_: IndexState) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bag.index(interrupt)
+    assert not bag.auto_index.state.running
+    assert bag.search("backoff delay").hits[0].path == "retry.py"
+
+
+def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path) -> None:
+    for i in range(400):
+        (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
+    with open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0) as opened:
+        found = opened.search("backoff delay")
+        assert any("being brought up" in note for note in found.notes)
+        opened.index()
+        assert opened.search("backoff delay").hits[0].path == "retry.py"
+
+
+def test_a_folder_is_not_looked_at_more_often_than_said(folder: Path, tmp_path: Path) -> None:
+    with open_local(folder, index_dir=str(tmp_path / "index"), every=3600) as opened:
+        opened.search("backoff")
+        (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
+        assert all(hit.path != "tide.py" for hit in opened.search("tide table").hits)
+        opened.index()
+        assert opened.search("tide table").hits[0].path == "tide.py"
+
+
+def test_closing_stops_a_run_and_what_was_committed_stays(folder: Path, tmp_path: Path) -> None:
+    for i in range(800):
+        (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
+    opened = open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0)
+    opened.search("backoff")
+    opened.close()
+    assert not opened.auto_index.state.running
+    with open_local(folder, index_dir=str(tmp_path / "index")) as again:
+        assert again.search("backoff delay").hits[0].path == "retry.py"
+
+
+def test_another_process_that_indexes_is_not_in_the_way(bag: LocalSatchel, folder: Path) -> None:
+    bag.index()
+    bag.auto_index.busy_wait_s = 0.1
+    (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
+    with entered_elsewhere(bag.engine.store.lock):
+        # Another writer is in the way: the answer has to say so.
+        found = bag.search("backoff delay")
+    assert found.hits[0].path == "retry.py"
+    assert any("another process" in note for note in found.notes)
+    with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(bag.engine.store.lock):
+        bag.index()
