@@ -219,3 +219,63 @@ def test_the_tokenizer_child_ends_with_us_and_holds_no_pipe(folder: Path) -> Non
         ["sh", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert done.stdout == "done\n"
+
+
+def test_expand_finds_lines_that_moved_after_they_were_cited(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.py").write_text("".join(f"def func{i}():\n    return {i}\n\n\n" for i in range(9)))
+    assert "func5" in satchel("expand", "a.py:21-22", folder=root).stdout
+    (root / "a.py").write_text("# 1\n# 2\n# 3\n# 4\n" + (root / "a.py").read_text())
+    assert "func5" in satchel("expand", "a.py:21-22", folder=root).stdout
+
+
+def test_first_searches_at_the_same_time_all_answer(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    for i in range(40):
+        (root / f"m{i}.py").write_text(f"def alpha_{i}():\n    return {i}\n")
+    command = [sys.executable, "-m", "satchel", "search", "alpha_7", str(root), "-q"]
+    environ = {**os.environ, "SATCHEL_INDEX_DIR": str(tmp_path / "index")}
+    running = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(5)]
+    answers = [process.communicate(timeout=60)[0] for process in running]
+    assert all("m7.py" in answer for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "code"),
+    [
+        (("build", "x"), {"SATCHEL_FORMAT": "yaml"}, 2),
+        (("search", "x", "--until", "9999-12-31"), {}, 2),
+        (("search", "x"), {"SATCHEL_MIN_RELEVANCE": "7"}, 2),
+        (("search", "x"), {"SATCHEL_TOKEN_BUDGET": "inf"}, 2),
+    ],
+)
+def test_impossible_values_are_refused_without_a_traceback(
+    tmp_path: Path, arguments: tuple[str, ...], env: dict[str, str], code: int
+) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.py").write_text("x = 1\n")
+    done = satchel(*arguments, folder=root, env=env)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+def test_a_broken_project_file_prevents_neither_status_nor_clear(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.py").write_text("x = 1\n")
+    satchel("index", folder=root)
+    (root / "satchel.toml").write_text("nonsense = = 1\n")
+    assert satchel("search", "x", folder=root).returncode == 2
+    assert satchel("status", folder=root).returncode == 0
+    assert satchel("clear", folder=root).returncode == 0
+
+
+def test_skipped_files_are_listed_every_time(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "data").write_bytes(b"\0\1\2" * 100)
+    first = satchel("index", "--list-skipped", folder=root).stdout
+    assert "binary\tdata" in first
+    assert satchel("index", "--list-skipped", folder=root).stdout == first

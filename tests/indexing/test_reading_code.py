@@ -14,6 +14,7 @@ from satchel.indexing.code.read_code import GRAMMARS, grammar_name
 from satchel.indexing.parse import Parsers, SourceFile, is_tame, read_outline
 from satchel.indexing.split import MOST_CHARS
 from satchel.models.outline import WHOLE_FILE, Outline
+from tests.support.effort import no_blow_up
 from tests.support.places import TESTS
 
 SAMPLES = sorted((TESTS / "languages").glob("*/sample.*"))
@@ -190,3 +191,37 @@ def test_a_file_that_stalls_its_parser_is_read_by_its_lines_and_others_are_not_h
         fine = parsers.submit(SourceFile("a.py", PYTHON)).result()
     assert fine.blocks
     assert after.language == "python"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.md", "# x" + " " * 500_000 + "y"),
+        ("a.md", "# a\n" * 100_000),
+        ("a.h", "\n" * 300_000),
+        ("a.yaml", "a" + " " * 800_000 + "x"),
+        ("a.json", "{\n" + "".join(f'  "k{i}": 1,\n' for i in range(60_000)) + '  "z": 1\n}\n'),
+        ("a.go", "//\n" * 60_000),
+        ("a.go", "// " + " " * 800_000 + "x\nfunc f() {}\n"),
+        ("a.py", "x" * 900_000),
+    ],
+    ids=range(8),
+)
+def test_no_file_takes_long_to_outline(path: str, text: str) -> None:
+    with no_blow_up("the outline"):
+        outline = read_outline(path, text)
+    whole(outline, text)
+
+
+def test_annotated_members_on_one_line_are_not_each_others_comments() -> None:
+    text = (
+        "public class Std {\n    @Override public int one() { return 1; }\n"
+        "    @Override public int two() { return 2; }\n"
+        "    /** @internal */ int three() { return 3; }\n    int four() { return 4; }\n}\n"
+    )
+    lines = {block.name: (block.first_line, block.last_line) for block in read_outline("Std.java", text).blocks}
+    assert (lines["one"], lines["two"], lines["three"], lines["four"]) == ((2, 2), (3, 3), (4, 4), (5, 5))
+
+
+def test_a_header_with_classes_is_read_as_cpp(tmp_path: Path) -> None:
+    assert read_outline("a.h", "namespace x {\nclass A {};\n}\n").language == "cpp"

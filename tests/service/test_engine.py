@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,10 +19,13 @@ import satchel
 from satchel import ContextBuildOptions, ContextEngine, LinkKind, open_engine
 from satchel.errors import InvalidOption, UnknownBlock
 from satchel.indexing.changes import IndexReport
+from satchel.indexing.parse import read_outline
 from satchel.models.files import _CLOCK_TICK_NS
 from satchel.models.options import RerankingStrategy
 from satchel.models.search import Filters
 from satchel.service.engine import ENGINE_OPTIONS
+from satchel.storage.sqlite.store import EmbeddedStore
+from satchel.testing.store_suite import file_of
 from tests.support.oracle import true_count
 from tests.support.sample_project import CLIENT, GUIDE, RETRY, TEST
 from tests.support.waiting import wait_for
@@ -419,3 +423,133 @@ def test_windows_line_ends_leave_no_trace_in_a_context(tmp_path: Path) -> None:
     assert "␍" not in built.context
     assert "\r" not in built.context
     assert built.statistics.characters_made_visible == 0
+
+
+def test_a_private_file_that_changes_stays_private(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "priv.py").write_text("def secret():\n    return 1\n")
+    with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
+        with engine.store.write() as writer:
+            writer.settle_embedder("satchel-static-1", 256)
+            writer.put(file_of("priv.py", ["secret"], readers=("alice",)))
+        engine.index()
+        assert engine.search("secret", filters=Filters(readers=frozenset({"bob"}))).hits == ()
+        assert engine.search("secret", filters=Filters(readers=frozenset({"alice"}))).hits[0].path == "priv.py"
+
+
+def test_an_answer_from_before_catching_up_is_not_cached(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.py").write_text("def alpha():\n    return 1\n")
+    with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+        assert isinstance(engine.store, EmbeddedStore)
+        (root / "b.py").write_text("def beta():\n    return 2\n")
+        outline = read_outline("b.py", "def beta():\n    return 2\n")
+        with engine.store.write() as writer:
+            writer.put(file_of("b.py", ["beta"])._replace(outline=outline, text="def beta():\n    return 2\n"))
+        assert engine.search("beta").hits == ()
+        engine.store.catch_up()
+        assert engine.search("beta").hits[0].path == "b.py"
+
+
+def test_many_threads_search_while_one_indexes(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    for i in range(30):
+        (root / f"m{i}.py").write_text(f"def alpha_{i}():\n    return {i}\n")
+    troubles: list[BaseException] = []
+    with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+        done = threading.Event()
+
+        def ask(number: int) -> None:
+            try:
+                while not done.is_set():
+                    assert engine.search(f"alpha {number}").hits
+            except BaseException as error:
+                troubles.append(error)
+
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for i in range(15):
+            (root / "m0.py").write_text(f"def alpha_0():\n    return {i} * 100\n")
+            engine.index()
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert troubles == []
+
+
+def test_a_commit_with_an_impossible_date_and_encoding_does_not_stop_the_run(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.py").write_text("def alpha():\n    return 1\n")
+
+    def git(*arguments: str, given: str | None = None, when: str = "1700000000 +0000") -> str:
+        identity = {
+            "GIT_AUTHOR_NAME": "A",
+            "GIT_AUTHOR_EMAIL": "a@b",
+            "GIT_COMMITTER_NAME": "A",
+            "GIT_COMMITTER_EMAIL": "a@b",
+        }
+        dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, input=given, text=True, capture_output=True, check=True,
+            env={**os.environ, **identity, **dates},
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    git("init", "-q")
+    git("add", ".")
+    tree = git("write-tree")
+    person = "A <a@b> 99999999999999 +0000"
+    raw = f"tree {tree}\nauthor {person}\ncommitter {person}\nencoding x-evil\n\nhi\n"
+    commit = git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", given=raw)
+    git("update-ref", "HEAD", commit)
+    with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+        assert engine.search("alpha").hits
+
+
+def test_a_file_in_a_folder_with_a_number_sign_can_be_expanded_by_every_name(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    (root / "c#").mkdir(parents=True)
+    (root / "c#/b.py").write_text("def alpha():\n    return 1\n")
+    with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+        hit = engine.search("alpha").hits[0]
+        for name in (hit.id, hit.path, hit.block_id, "c#/b.py#alpha"):
+            assert "def alpha" in engine.expand(name).text
+
+
+def test_pieces_that_became_one_are_shown_once(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    methods = "".join(f"    def alpha_{i}(self):\n        return '{'x' * 300}'\n\n" for i in range(16))
+    (root / "a.py").write_text(f"class Alpha:\n{methods}")
+    with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+        (root / "a.py").write_text("class Alpha:\n    def alpha_1(self):\n        return 2\n")
+        hits = engine.search("Alpha alpha").hits
+        assert len({hit.id for hit in hits}) == len(hits)
+
+
+def test_an_index_inside_the_workspace_is_not_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def alpha():\n    return 1\n")
+    with open_engine(tmp_path, index_dir=str(tmp_path / ".idx")) as engine:
+        assert engine.index().read == 1
+        assert set(engine.store.files()) == {"a.py"}
+
+
+def test_a_word_that_is_a_name_finds_its_definition(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "termui.py").write_text("def echo_via_pager(text):\n    return echo(text)\n" * 3)
+    (root / "testing.py").write_text("class EchoingStdin:\n    def echo_all(self):\n        return self.echo\n" * 3)
+    (root / "utils.py").write_text("def other():\n    pass\n\n\ndef echo(message):\n    print(message)\n")
+    with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+        assert engine.search("echo").hits[0].path == "utils.py"

@@ -75,3 +75,13 @@ def test_every_setting_is_documented() -> None:
     page = (ROOT / "docs/settings.md").read_text()
     for name in Settings.__slots__:
         assert f"`{name}`" in page, name
+
+
+def test_a_project_may_neither_name_a_tokenizer_file_nor_raise_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "satchel.toml").write_text("model = 'tok.json'\n")
+    with pytest.raises(InvalidOption, match="may only name a model"):
+        configure(tmp_path, environ={})
+    (tmp_path / "satchel.toml").write_text("max_file_bytes = 10000000000\n")
+    assert configure(tmp_path, environ={}).settings.max_file_bytes == 1_000_000
+    (tmp_path / "satchel.toml").write_text("max_file_bytes = 1000\n")
+    assert configure(tmp_path, environ={}).settings.max_file_bytes == 1000

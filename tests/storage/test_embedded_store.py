@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from satchel.storage.sqlite.segments import DamagedArrays, open_arrays, write_ar
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_contract import StoreContract
 from satchel.testing.store_suite import EVERYTHING, file_of, put, read_by
+from tests.support.command_line import satchel
 from tests.support.places import TESTS
 
 
@@ -206,3 +208,55 @@ def test_a_child_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path: Pat
         finally:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+
+
+@pytest.mark.slow
+def test_a_lost_or_damaged_segment_is_noticed_and_rebuilt(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.py").write_text("def alpha():\n    return 1\n")
+    satchel("index", folder=root)
+    (segment,) = (tmp_path / "index").glob("*/derived/*.segment")
+    whole_ = segment.read_bytes()
+    segment.unlink()
+    assert "damaged" in satchel("doctor", folder=root).stdout
+    assert "a.py" in satchel("search", "alpha", folder=root).stdout
+    (segment,) = (tmp_path / "index").glob("*/derived/*.segment")
+    segment.write_bytes(whole_[: len(whole_) // 2] + b"\xff" * (len(whole_) - len(whole_) // 2))
+    first = satchel("search", "alpha", folder=root)
+    assert "Traceback" not in first.stderr
+    assert "a.py" in satchel("search", "alpha", folder=root).stdout
+
+
+def test_only_the_owner_may_open_the_folder_of_an_index(tmp_path: Path) -> None:
+    EmbeddedStore(tmp_path / "place").close()
+    assert (tmp_path / "place").stat().st_mode & 0o077 == 0
+
+
+def test_files_that_may_not_be_read_change_neither_scores_nor_limits(tmp_path: Path) -> None:
+    contract = TestEmbeddedStore()
+    bob = Filters(readers=frozenset({"bob"}))
+    mine = file_of("z.py", ["helper", "common"], readers=("bob",))
+    caller = file_of("y.py", ["work"], calls=["helper"], readers=("bob",))
+
+    def relevance(folder: Path, hidden: list[str]) -> list[dict[str, float]]:
+        others = [file_of(f"h{i}.py", hidden, readers=("ann",)) for i in range(220)]
+        with contract.filled(folder, mine, caller, *others) as store:
+            from satchel.ports.file_index import StoreQuery
+
+            links = store.links_from("y.py#work", bob)
+            assert [link.target for link in links] == ["z.py#helper"]
+            query = StoreQuery(terms={"common": 1.0, "rare": 1.0}, names=("helper",))
+            found = store.search(query, bob, top_k=5)
+            assert any(one.signals["defines"] for one in found)
+            return [{**one.signals, **one.of_file} for one in found]
+
+    assert relevance(tmp_path / "a", ["helper", "rare"]) == relevance(tmp_path / "b", ["helper", "other"])
+
+
+def test_a_day_ends_at_midnight_and_not_a_moment_later(tmp_path: Path) -> None:
+    contract = TestEmbeddedStore()
+    midnight = int(datetime(2026, 10, 26, tzinfo=UTC).timestamp())
+    with contract.filled(tmp_path, file_of("a.py", ["retry"], modified_ns=midnight * 10**9)) as store:
+        assert contract.found(store, "retri", Filters(modified_before=datetime.fromtimestamp(midnight, UTC))) == []
+        assert contract.found(store, "retri", Filters(modified_after=datetime.fromtimestamp(midnight, UTC))) == ["a.py"]
