@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from satchel.models.block import Block
 from satchel.models.search import Filters
 from tests.support.api import Api, files, served
 from tests.support.documents import pdf_of_lines
+from tests.support.servers import until
+from tests.support.waiting import HANG_SECONDS
 from tests.support.workspaces import fill
 
 QUESTION = "how long to wait before the next attempt"
@@ -469,3 +472,91 @@ def test_an_id_that_was_made_visible_can_be_expanded(api: Api) -> None:
     whole = api.owner.post("/v1/expand", json={"id": "ha⟦U+202E⟧rbour.py:1-1"})
     assert whole.json()["text"] == "def tides():"
     assert api.owner.post("/v1/expand", json={"id": "ha⟦U+202E⟧rbour"}).status_code == 404
+
+
+def test_uploads_and_edits_wait_for_each_other(api: Api) -> None:
+    stop = threading.Event()
+
+    def edit() -> None:
+        while not stop.is_set():
+            api.owner.post("/v1/activity", json={"block": "retry.py", "user": "ann"})
+
+    api.bag.index()
+    thread = threading.Thread(target=edit)
+    thread.start()
+    try:
+        statuses = [api.owner.put(f"/v1/documents/a{i}.md", content=b"# Tides").status_code for i in range(6)]
+    finally:
+        stop.set()
+        thread.join()
+    assert statuses == [200] * 6
+
+
+def test_a_document_name_that_no_file_system_takes_is_refused(api: Api) -> None:
+    name = "é" * 140
+    assert api.owner.put(f"/v1/documents/{name}", content=b"x").status_code == 422
+    assert api.owner.delete(f"/v1/documents/{name}").status_code == 422
+
+
+@pytest.mark.parametrize("name", ["a%0Ab", "a%0A", "%0Aa", "a%0D%0Ab"])
+def test_a_line_break_in_an_address_is_answered_by_its_route(api: Api, name: str) -> None:
+    for answer in (api.owner.put(f"/v1/documents/{name}", content=b"x"), api.owner.delete(f"/v1/documents/{name}")):
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-input")
+    for answer in (api.owner.get(f"/v1/blocks/{name}"), api.owner.delete(f"/v1/blocks/{name}")):
+        assert (answer.status_code, answer.json()["code"]) == (404, "unknown-block")
+
+
+def test_only_the_owner_is_told_how_many_files_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = files(tmp_path / "root")
+    for i in range(30):
+        (root / f"m{i}.py").write_text(f"x{i} = {i}\n")
+    go_on = threading.Event()
+    with served(root, tmp_path / "index", patience=0.05, every=0.0) as api:
+        with api.engine.workspace.edit() as edit:
+            edit.set_default("deny")
+        index = api.engine.index
+
+        def held(watch: Any, **more: Any) -> Any:
+            from satchel.indexing.indexer import IndexStep
+
+            watch(IndexStep("reading", 7, 33))
+            assert go_on.wait(HANG_SECONDS)
+            return index(watch, **more)
+
+        monkeypatch.setattr(api.engine, "index", held)
+        told = api.eve.post("/v1/search", json={"query": QUESTION}).json()
+        until(lambda: api.owner.get("/v1/index").json()["of"] == 33)
+        assert api.owner.get("/v1/status").json()["of"] == 33
+        for path in ("/v1/index", "/v1/status"):
+            assert api.eve.get(path).json()["of"] == 0
+            assert "33" not in json.dumps(api.eve.get(path).json())
+        assert told["notes"]
+        assert "33" not in json.dumps(told["notes"])
+        go_on.set()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{" + ",".join(f'"a{i}":0' for i in range(2_000)) + "}",
+        "[" + ",".join(["{" + ",".join(f'"{i}":0' for i in range(900)) + "}"] * 200) + "]",
+        "[" + "[]," * 310_000 + "[]]",
+    ],
+    ids=["one object", "many objects", "many lists"],
+)
+def test_bodies_with_too_many_values_are_refused(api: Api, body: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = api.owner.post("/v1/search", content=body.encode(), headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad-json")
+
+
+def test_bytes_that_are_not_utf8_are_shown(api: Api) -> None:
+    (api.engine.root / "old.py").write_bytes(b"def caf\xe9():\n    return 1\n")
+    told = api.owner.post("/v1/expand", json={"id": "old.py"}).json()
+    assert told["text"].startswith("def caf⟦0xE9⟧()")
+
+
+def test_a_login_link_with_many_fields_is_refused(api: Api) -> None:
+    answer = api.owner.get("/login?" + "&".join(f"a{i}=1" for i in range(12)))
+    assert answer.status_code == 403
+    assert answer.headers["x-content-type-options"] == "nosniff"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import tomllib
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+import satchel
 from satchel.errors import InvalidOption
 from satchel.http.guard.credentials import Keyring, entry_for, new_token
 from satchel.models.request import User
@@ -206,3 +208,19 @@ def test_a_session_can_be_forgotten() -> None:
     keys.sessions.pop(session)
     keys.sessions.pop("never-there")
     assert keys.sessions.get(session) is None
+
+
+@pytest.mark.parametrize("user", ["ann \U0001f600", "größe", 'a"b', "a\\b"])
+def test_an_entry_for_a_key_file_can_be_read(user: str) -> None:
+    (entry,) = tomllib.loads(entry_for(new_token(), user, ("staff é",)))["token"]
+    assert (entry["user"], entry["groups"]) == (user, ["staff é"])
+
+
+@pytest.mark.parametrize(
+    ("user", "groups", "owner"),
+    [("a\nb", (), False), ("a\x7f", (), False), (" ", (), False), ("a", ("",), False), ("", ("x",), True)],
+    ids=ascii,
+)
+def test_an_entry_that_the_server_would_refuse_is_not_made(user: str, groups: tuple[str, ...], owner: bool) -> None:
+    with pytest.raises(satchel.errors.InvalidInput):
+        entry_for(new_token(), user, groups, owner)

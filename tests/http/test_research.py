@@ -11,7 +11,7 @@ import pytest
 from satchel.http_client import Event, events
 from satchel.research.builder import RESEARCH_SYSTEM_PROMPT
 from tests.integrations.test_language_model import END, completion_of, said
-from tests.support.api import Api, client, served
+from tests.support.api import Api, client, files, served
 from tests.support.documents import pdf_of_lines
 from tests.support.endpoint import Answer, Endpoint, serving
 from tests.support.servers import TOKEN
@@ -149,3 +149,22 @@ def test_a_user_is_answered_from_what_they_may_read(api: Api, endpoint: Endpoint
     assert api.eve.post("/api/research/ask", json={"query": "x", "user": "ann"}).status_code == 403
     assert len(endpoint.bodies) == 1
     wait_for(lambda: api.owner.get("/health").status_code == 200, "the server's health")
+
+
+def test_an_error_in_a_stream_is_a_problem_without_its_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SATCHEL_LANGUAGE_MODEL", "openai:tiny")
+    monkeypatch.setenv("SATCHEL_LANGUAGE_MODEL_URL", "http://127.0.0.1:9/v1")
+    with served(files(tmp_path / "root"), tmp_path / "index") as api:
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("a secret of the index")
+
+        monkeypatch.setattr("satchel.http.routes.questions.streamed_from", broken)
+        body = {"query": "how long to wait before the next attempt", "stream": True}
+        with api.owner.stream("POST", "/api/research/ask", json=body) as answer:
+            heard = list(events(answer.iter_raw()))
+    assert heard[-1].kind == "problem"
+    assert json.loads(heard[-1].data)["code"] == "internal-error"
+    assert "secret" not in capfd.readouterr().err

@@ -79,3 +79,16 @@ def test_there_are_only_so_many_streams(monkeypatch: pytest.MonkeyPatch) -> None
         return await wait_for_async(stream, "a free place")
 
     asyncio.run(hear())
+
+
+def test_a_stream_that_nobody_reads_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STREAMS_AT_ONCE", 2)
+    work = WorkerThreads()
+    for _ in range(5):
+        work.stream(iter([1]))
+
+    async def hear() -> list[int]:
+        return [one async for one in work.stream(iter([1, 2]))]
+
+    assert asyncio.run(hear()) == [1, 2]
+    work.close()

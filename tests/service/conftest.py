@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from satchel.service.local_client import LocalSatchel, open_local
+from tests.support.api import Api, files, served
 from tests.support.sample_project import CLIENT, GUIDE, RETRY
 
 
@@ -24,3 +25,9 @@ def folder(tmp_path: Path) -> Path:
 def bag(folder: Path, tmp_path: Path) -> Iterator[LocalSatchel]:
     with open_local(folder, index_dir=str(tmp_path / "index")) as opened:
         yield opened
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    with served(files(tmp_path / "root"), tmp_path / "index") as found:
+        yield found

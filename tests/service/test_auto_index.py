@@ -6,15 +6,20 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import satchel
+from satchel.errors import IndexBusy
 from satchel.models.files import _CLOCK_TICK_NS
-from satchel.service.auto_index import IndexState
+from satchel.service.auto_index import AutoIndex, IndexState
 from satchel.service.local_client import LocalSatchel, open_local
+from tests.support.api import files, served
 from tests.support.threads import entered_elsewhere
-from tests.support.waiting import wait_for
+from tests.support.waiting import HANG_SECONDS, wait_for
+
+QUESTION = "how long to wait before the next attempt"
 
 
 def test_a_question_finds_what_was_written_just_before(bag: LocalSatchel, folder: Path) -> None:
@@ -113,3 +118,94 @@ def test_another_process_that_indexes_is_not_in_the_way(bag: LocalSatchel, folde
     assert any("another process" in note for note in found.notes)
     with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(bag.engine.store.lock):
         bag.index()
+
+
+def test_a_question_that_joins_a_run_sees_what_was_written_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = files(tmp_path / "root")
+    with open_local(root, index_dir=str(tmp_path / "index")) as bag:
+        bag.index()
+        looked, go_on = threading.Event(), threading.Event()
+        changes = bag.engine.changes
+
+        def slow() -> Any:
+            found = changes()
+            looked.set()
+            assert go_on.wait(10)
+            return found
+
+        monkeypatch.setattr(bag.engine, "changes", slow)
+        first = threading.Thread(target=lambda: bag.search(QUESTION))
+        first.start()
+        assert looked.wait(10)
+        (root / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
+        threading.Timer(0.1, go_on.set).start()
+        assert bag.search("tide table of a harbour").hits[0].path == "tide.py"
+        first.join()
+
+
+def test_every_caller_is_told_that_the_index_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index")) as bag:
+        monkeypatch.setattr(bag.engine, "index", lambda *_, **__: (_ for _ in ()).throw(IndexBusy("x", "")))
+        bag.auto_index.busy_wait_s = 0.0
+        failed: list[str] = []
+
+        def run() -> None:
+            try:
+                bag.index()
+            except IndexBusy:
+                failed.append("busy")
+
+        threads = [threading.Thread(target=run) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == ["busy"] * 5
+
+
+def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index"), patience=60.0) as bag:
+
+        def cannot(_: object) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", cannot)
+            with pytest.raises(RuntimeError):
+                bag.search(QUESTION)
+        assert not bag.auto_index.state.running
+        assert bag.search(QUESTION).hits
+
+
+def test_questions_wait_for_a_run_without_blocking_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = files(tmp_path / "root")
+    go_on = threading.Event()
+    waiting: set[float] = set()
+    is_current = AutoIndex.is_current
+
+    def noted(index: AutoIndex, asked: float) -> bool:
+        waiting.add(asked)
+        return is_current(index, asked)
+
+    with served(root, tmp_path / "index", every=0.0, patience=HANG_SECONDS) as api:
+        monkeypatch.setattr(AutoIndex, "_refreshed", lambda *_: go_on.wait(HANG_SECONDS))
+        monkeypatch.setattr(AutoIndex, "is_current", noted)
+        answers: list[int] = []
+        threads = [
+            threading.Thread(
+                target=lambda: answers.append(api.owner.post("/v1/search", json={"query": QUESTION}).status_code)
+            )
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        # The run goes on only when all are waiting for it: whoever held up another would do so for ever.
+        wait_for(lambda: len(waiting) == 8, "eight questions that wait for the run")
+        assert api.owner.get("/v1/status").status_code == 200
+        assert answers == []
+        go_on.set()
+        for thread in threads:
+            thread.join()
+        assert answers == [200] * 8

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +13,11 @@ import satchel
 from satchel import ContextHints, Focus, Question, Satchel, TokenBudget, User
 from satchel.models.request import TimeRange
 from satchel.service.auto_index import IndexState
-from tests.support.api import ANN_TOKEN, EVE_TOKEN, Api, files, served
+from tests.support.api import ANN_TOKEN, EVE_TOKEN, Api
 from tests.support.servers import TOKEN, answer, guarding
 from tests.support.workspaces import fill
 
 QUESTION = "how long to wait before the next attempt"
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[Api]:
-    with served(files(tmp_path / "root"), tmp_path / "index") as found:
-        yield found
 
 
 @pytest.fixture
@@ -151,3 +144,19 @@ def test_what_is_no_satchel_server_is_not_believed(body: bytes) -> None:
             far.build(QUESTION)
         with pytest.raises(satchel.errors.ServerUnavailable):
             far.status()
+
+
+def test_falsy_values_reach_the_server(api: Api) -> None:
+    fill(api.engine)
+    with satchel.open(api.url, token=TOKEN) as far:
+        for told in (
+            {"token_budget": TokenBudget(total=900, history=0, activity=0, relations=0), "focus": "book"},
+            {"hints": ContextHints(max_depth=0), "focus": "book"},
+            {"focus": ""},
+        ):
+            assert far.build("book the hall", **told).text == api.bag.build("book the hall", **told).text
+        with pytest.raises(satchel.errors.InvalidInput):
+            far.search("x", top_k=5_000)
+        with pytest.raises(satchel.errors.UnknownBlock) as error:
+            far.expand("nowhere")
+        assert error.value.block_id == "nowhere"

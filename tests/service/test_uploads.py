@@ -9,6 +9,7 @@ import pytest
 
 import satchel
 from satchel.service.uploads import Upload, checked_name, remove
+from tests.support.api import Api
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,23 @@ def test_an_upload_follows_no_link(tmp_path: Path) -> None:
         assert not remove(root, name)
     assert (outside / "a.pdf").read_bytes() == b"kept"
     assert os.listdir(outside) == ["a.pdf"]
+
+
+def test_a_file_that_is_still_being_uploaded_is_not_indexed(api: Api) -> None:
+    with Upload(api.engine.root, "hr.md") as upload:
+        upload.write(b"The zebra's salary is 9000.")
+        assert api.bag.index().read == 3
+        assert all("upload" not in hit.path for hit in api.bag.search("zebra salary").hits)
+        upload.keep()
+    assert api.bag.search("zebra salary").hits[0].path == "uploads/hr.md"
+
+
+def test_what_a_killed_upload_left_behind_is_removed(tmp_path: Path) -> None:
+    import os
+
+    left = tmp_path / "uploads" / ".satchel-upload-0123"
+    left.parent.mkdir()
+    left.write_text("half")
+    os.utime(left, (1, 1))
+    with Upload(tmp_path, "a.md"):
+        assert not left.exists()

@@ -40,3 +40,14 @@ def test_a_hostile_pattern_takes_no_time() -> None:
     with no_blow_up("a pattern"):
         assert not matches("a" * 2000 + "b", ["*a" * 40 + "c"])
         assert not matches("/".join("a" * 200), ["/".join(["**", "a"] * 40 + ["c"])])
+
+
+def test_a_pattern_of_many_stars_takes_no_time() -> None:
+    # Forms that try every way to share the folders out among the stars never end.
+    with no_blow_up("a pattern"):
+        for i in range(20_000):
+            assert not matches(f"src/deep/er/m{i}.py", ["**/" * 160 + "nothing.py"])
+        assert not matches("a/" * 200 + "m.py", ["**/" * 160 + "nothing.py"])
+    assert matches("src/a/b.py", ["**/**/**/b.py"])
+    assert matches("src/a/b.py", ["src/**/**"])
+    assert not matches("b.py", ["a/b/c/d/**/b.py"])
