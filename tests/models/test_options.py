@@ -7,7 +7,13 @@ import pytest
 
 from satchel import ContextBuildOptions, ContextFormat
 from satchel.errors import InvalidOption
-from satchel.models.options import OverflowPolicy, RerankingStrategy, TokenEstimationMethod
+from satchel.models.options import (
+    DEFAULT_CONTEXT_CONFIG,
+    OverflowPolicy,
+    RerankingStrategy,
+    TokenEstimationMethod,
+    with_changes,
+)
 
 
 @pytest.mark.requirement("S0.options.defaults")
@@ -214,3 +220,13 @@ def test_the_formats_are_four_in_order() -> None:
 @pytest.mark.requirement("S0.method.values")
 def test_the_methods_are_three_in_order() -> None:
     assert [member.name for member in TokenEstimationMethod] == ["CHARACTER_BASED", "WORD_BASED", "TOKENIZER"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"collectors": 5}, {"collectors": {"semantic": True}}, {"by_type": {"chat": 5}}, {"by_type": {"chta": {}}},
+     {"token_budget": 5}, {"collectors": {"deadline_ms": 1e300}}, {"collectors": {"semantic": {"top_k": 2.5}}}],
+)  # fmt: skip
+def test_changes_of_a_configuration_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption):
+        with_changes(DEFAULT_CONTEXT_CONFIG, wrong)

@@ -160,3 +160,8 @@ def test_the_defaults_are_the_specifications() -> None:
 def test_a_configuration_that_cannot_be_right_is_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidOption, match=told):
         with_changes(DEFAULT_CONTEXT_CONFIG, changes)
+
+
+def test_a_user_must_have_a_name_that_can_be_stored() -> None:
+    with pytest.raises(InvalidOption):
+        User(id="\ud800")

@@ -82,3 +82,10 @@ def relevances(payload: ContextPayload) -> dict[str, float]:
     for entry in payload.ledger:
         found[entry.id] = max(found.get(entry.id, 0.0), entry.relevance)
     return found
+
+
+def put(engine: ContextEngine, *blocks: Block) -> None:
+    """Put the blocks in, in one edit."""
+    with engine.workspace.edit() as edit:
+        for block in blocks:
+            edit.put(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,11 +26,14 @@ from satchel import (
     User,
 )
 from satchel.errors import BudgetCannotBeMet, InvalidInput, UnknownBlock
+from satchel.models.access import Effect
 from satchel.models.block import Action
 from satchel.models.options import RequestType, TruncationConfig, TruncationStrategy
 from satchel.models.results import SectionType
+from satchel.workspace import recipe as workspace
+from tests.support.effort import no_blow_up
 from tests.support.oracle import true_count
-from tests.support.workspaces import ANN, BOB, NOW, engine_in, fill, ids, relevances, request
+from tests.support.workspaces import ANN, BOB, NOW, engine_in, fill, ids, put, relevances, request
 
 
 @pytest.fixture
@@ -431,3 +435,149 @@ def test_text_that_hides_is_made_visible_and_counted(engine: ContextEngine) -> N
     assert payload.statistics.characters_made_visible >= 2
     assert "\x1b" not in payload.serialized
     assert ANN.id == "ann"
+
+
+# -- what is shown of long, odd and changing blocks
+
+
+def test_a_focused_page_or_file_shows_its_text(empty: ContextEngine) -> None:
+    put(empty, Block(id="press", type="page", title="Press list", content="We tell Ann at the Gazette first."))
+    assert "Gazette" in empty.build(request("Summarize this page", focus=Focus(page_id="press"))).serialized
+    (empty.root / "run.py").write_text("LIMIT = 9\nfor i in range(LIMIT):\n    print(i)\n")
+    empty.index()
+    assert "print(i)" in empty.build(request("translate", focus=Focus(page_id="run.py"))).serialized
+
+
+def test_the_answer_in_a_long_block_is_shown(empty: ContextEngine) -> None:
+    body = [f"Entry {i}: the team met and talked about item {i} of the list." for i in range(2600)]
+    body[2500] = "The vault code for the harbor office is 7719."
+    put(empty, Block(id="log", type="page", title="Log", content="\n".join(body)))
+    for kind in ("assist", "chat", "search"):
+        assert "7719" in empty.build(request("what is the vault code for the harbor office?", type=kind)).serialized
+    focused = empty.build(request("what is the vault code for the harbor office?", focus=Focus(block_id="log")))
+    assert "7719" in focused.serialized
+    assert empty.expand("log").text == "\n".join(body)
+
+
+def test_code_is_cut_by_lines_and_keeps_its_first(empty: ContextEngine) -> None:
+    lines = ["def report(rows):"] + [f"    step_{i} = prepare(rows, {i})" for i in range(900)]
+    lines[700] = "    total = compute_total(rows)"
+    (empty.root / "big.py").write_text("\n".join(lines) + "\n")
+    empty.index()
+    budget = TokenBudget(total=600, system=0)
+    payload = empty.build(
+        request("where is the total computed?", focus=Focus(block_id="big.py:5"), token_budget=budget)
+    )
+    text = next(item.content for item in payload.items if item.section == "focus")
+    assert text.startswith("def report(rows):")
+    assert "total = compute_total(rows)\n    step_700 = prepare(rows, 700)" in text
+
+
+def test_code_that_changed_on_disk_is_noted(empty: ContextEngine) -> None:
+    (empty.root / "a.py").write_text("def alpha():\n    return 1\n")
+    empty.index()
+    (empty.root / "a.py").write_text("def alpha():\n    return 22222\n")
+    payload = empty.build(request("zebra crossing", focus=Focus(block_id="a.py#alpha")))
+    assert any("a.py has changed" in note for note in payload.notes)
+    (empty.root / "a.py").unlink()
+    assert any("a.py is gone" in n for n in empty.build(request("zebra", focus=Focus(block_id="a.py#alpha"))).notes)
+
+
+def test_a_block_with_the_id_of_a_turn_is_not_the_turn(empty: ContextEngine) -> None:
+    put(empty, Block(id="conversation:1", type="page", title="Plan", content="short"))
+    turns = (ConversationMessage(role="user", content="I typed a text that is longer than the block is."),)
+    payload = empty.build(
+        request("the plan?", type="chat", focus=Focus(block_id="conversation:1"), conversation_history=turns)
+    )
+    assert ids(payload, "history") == ["conversation:1"]
+    assert "short" in payload.section("focus").items[0].content  # type: ignore[union-attr]
+    assert payload.expand("conversation:1") == "Plan\nshort"
+
+
+def test_a_long_focus_leaves_room_for_what_is_around_it(empty: ContextEngine) -> None:
+    put(
+        empty,
+        Block(id="page", type="page", title="Page"),
+        Block(id="long", type="text", parent="page", content="A long sentence about nothing at all. " * 2000),
+        Block(id="next", type="text", parent="page", position=1, content="What comes next."),
+        Block(id="child", type="todo", parent="long", content="A small task"),
+    )
+    payload = empty.build(request("zzz", focus=Focus(block_id="long")))
+    assert set(ids(payload, "focus")) == {"long", "page", "next", "child"}
+
+
+def test_no_line_takes_long_to_render(empty: ContextEngine) -> None:
+    put(empty, Block(id="odd", type="text", content="z\n" + "- " * 100_000 + "x"))
+    with no_blow_up("a line"):
+        empty.build(request("zzz", focus=Focus(block_id="odd")))
+
+
+def test_dividers_take_no_number(empty: ContextEngine) -> None:
+    put(empty, Block(id="p", type="page", title="P"), Block(id="d", type="divider", parent="p"))
+    payload = empty.build(request("zzz", focus=Focus(page_id="p")))
+    assert ids(payload, "focus") == ["p"]
+    assert next(entry.reason for entry in payload.ledger if entry.id == "d") == "no-text"
+
+
+def test_a_long_block_hides_nothing_when_it_is_cut(empty: ContextEngine) -> None:
+    text = "\n".join(f"Entry {i} of the harbor ledger \x1b[31m \u202e" for i in range(400))
+    put(empty, Block(id="log", type="text", content=text))
+    for format in ("xml", "markdown"):
+        for total in (300, 3000):
+            budget = TokenBudget(total=total, system=0)
+            asked = request("harbor ledger entry", type="search", format=format, token_budget=budget)
+            payload = empty.build(asked)
+            assert "log" in ids(payload, "semantic")
+            assert "\x1b" not in payload.serialized
+            assert "\u202e" not in payload.serialized
+            assert empty.validate(payload).valid
+
+
+def test_the_whole_text_of_a_long_block_has_no_receipt_of_its_part(empty: ContextEngine) -> None:
+    text = "\n".join(f"Entry {i} of the harbor ledger." for i in range(200))
+    put(empty, Block(id="log", type="text", content=text), Block(id="note", type="text", content="See the log."))
+    with empty.workspace.edit() as edit:
+        edit.link("note", "log")
+    budget = TokenBudget(total=20_000)
+    asked = request("harbor ledger entry", focus=Focus(block_id="note"), type="search", token_budget=budget)
+    item = next(item for item in empty.build(asked).items if item.block_id == "log")
+    assert (item.content == text) == (item.trim is None)
+
+
+@pytest.mark.parametrize("kind", ["text", "heading"])
+def test_a_block_revoked_during_a_build_is_not_shown_with_what_is_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Between collecting and the last look: a title shows what stands below it, a page its outline."""
+    from satchel.workspace.gather import admit_blocks as real
+
+    with engine_in(tmp_path) as engine:
+        with engine.workspace.edit() as edit:
+            edit.put(Block(id="title", type="page", title="Garden tools"))
+            secret = "The safe opens with 4711."
+            title, content = ("", secret) if kind == "text" else (secret, "")
+            edit.put(Block(id="below", type=kind, parent="title", title=title, content=content))
+            edit.grant("title", "user:ann")
+        asked = [
+            request("Garden tools", type=RequestType.SEARCH),
+            request("What is this?", focus=Focus(page_id="title")),
+        ]
+        assert any("4711" in engine.build(one).serialized for one in asked), "which is what this is about"
+
+        def late(*told: Any) -> Any:
+            def deny() -> None:
+                with engine.workspace.edit() as edit:
+                    edit.grant("below", "user:ann", Effect.DENY)
+
+            thread = threading.Thread(target=deny)
+            thread.start()
+            thread.join()
+            return real(*told)
+
+        monkeypatch.setattr(workspace, "admit_blocks", late)
+        for one in asked:
+            with engine.workspace.edit() as edit:
+                edit.grant("below", "user:ann", Effect.ALLOW)
+            payload = engine.build(one)
+            assert "4711" not in payload.serialized
+            assert "below" not in {entry.id for entry in payload.ledger}

@@ -233,3 +233,9 @@ def test_law_no_strategy_gives_more_than_its_limit(
 @given(st.text(max_size=2000))
 def test_law_sentences_put_together_are_the_text(text: str) -> None:
     assert "".join(sentences(text)) == text
+
+
+def test_one_line_that_answers_among_many_that_repeat_is_kept() -> None:
+    log = "\n".join(["12:00 heartbeat ok"] * 400 + ["12:07 worker crashed: disk full"] + ["12:00 heartbeat ok"] * 400)
+    truncator = ContentTruncator(counter_for("gpt-4o"), query="why did the worker crash?")
+    assert "disk full" in truncator.truncate(log, 300, TruncationStrategy.EXTRACTIVE)

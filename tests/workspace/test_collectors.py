@@ -37,7 +37,7 @@ from satchel.workspace.collectors.activity import ActivityCollector
 from satchel.workspace.collectors.relations import RelationCollector
 from satchel.workspace.collectors.semantic import SemanticCollector, search_text
 from tests.support.waiting import HANG_SECONDS, wait_for
-from tests.support.workspaces import ANN, NOW, engine_in, fill, ids, relevances, request
+from tests.support.workspaces import ANN, NOW, engine_in, fill, ids, put, relevances, request
 
 
 @pytest.fixture
@@ -309,6 +309,13 @@ def test_tasks_are_found_by_their_due_date(engine: ContextEngine) -> None:
     assert "overdue" in next(item for item in payload.items).reasons
 
 
+@pytest.mark.parametrize("query", ["What is due this week?", "what are my deadlines?", "Which tasks are due tomorrow?"])
+def test_what_is_due_soon_is_found_behind_much_that_is_overdue(empty: ContextEngine, query: str) -> None:
+    old = [Block(id=f"o{i}", type="todo", content=f"old {i}", metadata={"due": "2026-01-01"}) for i in range(40)]
+    put(empty, *old, Block(id="soon", type="todo", content="Paint the pier", metadata={"due": "2026-11-17"}))
+    assert "soon" in ids(empty.build(request(query, type="chat")), "semantic")
+
+
 # -- relations
 
 
@@ -408,6 +415,20 @@ def test_the_pages_viewed_last_come_as_summaries(tmp_path: Path) -> None:
 def test_in_a_workspace_of_ones_own_everything_was_done_by_its_owner(engine: ContextEngine) -> None:
     engine.workspace.record("whoever", Action.EDIT, "goal", NOW - timedelta(hours=1))
     assert "goal" in ids(engine.build(request("zzz", user=User(id="ann"))), "activity")
+
+
+def test_many_edits_of_one_block_do_not_hide_the_edits_of_others(empty: ContextEngine) -> None:
+    put(
+        empty,
+        Block(id="busy", type="text", content="busy block"),
+        Block(id="other", type="text", content="other block"),
+    )
+    with empty.workspace.edit() as edit:
+        edit.record("ann", "edit", "other", NOW - timedelta(hours=2))
+        for i in range(250):
+            edit.record("ann", "edit", "busy", NOW - timedelta(seconds=i))
+            edit.record("ann", "edit", "busy", NOW + timedelta(days=i + 1))
+    assert set(ids(empty.build(request("zzz")), "activity")) == {"busy", "other"}
 
 
 # -- history

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from satchel import ContextHints, User
+from satchel import Block, ContextHints, Focus, User
 from satchel.models.block import Action, Activity
-from satchel.models.options import RankingWeights
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG, RankingWeights, with_changes
 from satchel.models.request import TimeRange
 from satchel.models.results import ContextItem, ItemMetadata
 from satchel.ports.block_tree import Step
 from satchel.workspace.signals import CompositeRelevanceScorer, affinities
-from tests.support.workspaces import ANN, NOW, request
+from tests.support.workspaces import ANN, NOW, engine_in, put, request
 
 
 def item(kind: str = "text", relevance: float = 0.8, days: float | None = None, name: str = "x") -> ContextItem:
@@ -120,3 +121,19 @@ def test_what_a_user_pinned_or_prefers_is_near_to_them() -> None:
     user = User(id="ann", pinned=("page",), preferred_types=("todo",))
     found = affinities(user, [item(name="x"), item("todo", name="y")], [], trails, NOW)
     assert found == {"x": 1.0, "y": 0.5}
+
+
+def test_nearness_to_the_focus_counts_without_the_focus_collector(tmp_path: Path) -> None:
+    changes = {"collectors": {"focus": {"enabled": False}, "semantic": {"top_k": 2}}}
+    config = with_changes(DEFAULT_CONTEXT_CONFIG, changes)
+    with engine_in(tmp_path, context_config=config) as engine:
+        put(
+            engine,
+            Block(id="p", type="page", title="P"),
+            Block(id="here", type="text", parent="p", content="what is focused"),
+            Block(id="near", type="text", parent="p", content="the ferry leaves at nine"),
+            Block(id="far", type="text", content="the ferry leaves at ten"),
+        )
+        found = {e.id: e.signals for e in engine.build(request("ferry", focus=Focus(block_id="here"))).ledger}
+        assert found["near"]["structural"] == 0.8
+        assert found["far"]["structural"] == 0.0
