@@ -9,11 +9,15 @@ import threading
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from satchel import (
     ContextBuildOptions,
     ContextBuildResult,
     ContextFormat,
+    Entity,
+    EntityResult,
     KnowledgeChunk,
     assemble,
     counter_for,
@@ -21,8 +25,9 @@ from satchel import (
 )
 from satchel.errors import BudgetCannotBeMet, InvalidHit, InvalidOption
 from satchel.models.context import Fate, Reason
-from satchel.models.options import Ordering, OverflowPolicy, Packing, TokenEstimationMethod
+from satchel.models.options import Ordering, OverflowPolicy, Packing, RerankingStrategy, TokenEstimationMethod
 from tests.support import lawbook
+from tests.support.effort import steps
 from tests.support.oracle import true_count
 
 EXACT = ContextBuildOptions(token_estimation=TokenEstimationMethod.TOKENIZER)
@@ -491,3 +496,192 @@ def test_fifty_megabytes_in_one_hit_are_dropped_or_trimmed_not_choked_on(packing
     assert assemble([huge, chunk()], options).files_included == ("src/a.py",)
     trimmed = assemble([huge], replace(options, overflow=OverflowPolicy.TRUNCATE))
     assert 3500 < trimmed.estimated_tokens <= 4000
+
+
+O200K = ContextBuildOptions(tokenizer="o200k_base")
+
+
+def lines(path: str, first: int, last: int, text: str) -> KnowledgeChunk:
+    return KnowledgeChunk(text, file_path=path, start_line=first, end_line=last)
+
+
+def test_joining_keeps_blank_lines() -> None:
+    hits = [
+        lines("m.py", 1, 2, "a\nb\n"),
+        lines("m.py", 3, 4, "c\n\n"),
+        lines("m.py", 5, 5, "d\n"),
+        lines("m.py", 4, 6, "\nd\ne"),
+    ]
+    result = assemble(hits)
+    assert tuple(source.text for source in result.sources) == ("a\nb\nc\n\nd\ne",)
+    assert "Lines 1-6" in result.context
+
+
+@given(st.lists(st.sampled_from(["", "x", "  y", "z z"]), min_size=1, max_size=14), st.data())
+def test_law_joined_windows_of_a_file_are_the_file(file: list[str], data: st.DataObject) -> None:
+    hits, at = [], 0
+    while at < len(file):
+        start = max(0, at - data.draw(st.integers(0, 2)))
+        end = min(len(file), at + data.draw(st.integers(1, 4)))
+        text = "\n".join(file[start:end]) + data.draw(st.sampled_from(["", "\n"]))
+        hits.append(lines("f", start + 1, end, text))
+        at = end
+    result = assemble(hits, ContextBuildOptions(max_chunks=100))
+    for source, shown in ((source, source.text) for source in result.sources):
+        assert source.line is not None
+        assert source.end_line is not None
+        assert shown.split("\n")[: source.end_line - source.line + 1] == file[source.line - 1 : source.end_line]
+
+
+@pytest.mark.parametrize("format", ContextFormat)
+@pytest.mark.parametrize("group_by_type", [True, False])
+@pytest.mark.parametrize("method", [TokenEstimationMethod.TOKENIZER, TokenEstimationMethod.CHARACTER_BASED])
+def test_one_long_hit_is_trimmed_into_every_budget(
+    format: ContextFormat, group_by_type: bool, method: TokenEstimationMethod
+) -> None:
+    long = lines("big.py", 1, 600, "\n".join(f"value_{i} = compute({i})" for i in range(600)))
+    for budget in range(300, 500, 13):
+        options = ContextBuildOptions(
+            format=format,
+            group_by_type=group_by_type,
+            token_estimation=method,
+            overflow=OverflowPolicy.TRUNCATE,
+            max_tokens=budget,
+            include_sources=True,
+        )
+        result = assemble([long], options)
+        assert result.chunks_included == 1, budget
+        assert budget * 0.8 < result.estimated_tokens <= budget
+
+
+def test_many_hits_are_diversified_and_joined_in_time() -> None:
+    def diversified(count: int) -> int:
+        many = [lines(f"f{i}.py", 1, 3, f"alpha {i}\nbeta {i % 7}\ngamma") for i in range(count)]
+        return steps(lambda: assemble(many, ContextBuildOptions(reranking=RerankingStrategy.DIVERSITY)))
+
+    def joined(count: int) -> int:
+        neighbours = [lines("one.py", i + 1, i + 1, f"line {i}") for i in range(count)]
+        options = ContextBuildOptions(max_chunks=3000, max_tokens=10**6)
+        assert len(assemble(neighbours, options).sources) == 1
+        return steps(lambda: assemble(neighbours, options))
+
+    for work in (diversified, joined):
+        work(10)
+        # Twice as many hits take twice as many steps, and four times as many if each were compared with each.
+        assert work(2000) < 2.5 * work(1000)
+
+
+def test_hits_of_one_text_in_different_places_are_different_hits() -> None:
+    assert len(assemble([lines("a.py", 10, 10, "return None"), lines("a.py", 99, 99, "return None")]).sources) == 2
+    entities = [
+        Entity("1", "init", "method", "a.py", 10),
+        Entity("2", "init", "method", "a.py", 50),
+        Entity("3", "init", "class", "a.py", 50),
+    ]
+    assert len(assemble([EntityResult(entity) for entity in entities]).sources) == 3
+
+
+def test_a_duplicate_of_what_is_left_out_is_left_out_too() -> None:
+    big = "word " * 2000
+    hits = [
+        KnowledgeChunk(big, file_path="a"),
+        KnowledgeChunk(big, file_path="a"),
+        KnowledgeChunk("small", file_path="b"),
+    ]
+    result = assemble(hits, ContextBuildOptions(max_tokens=200))
+    assert [(entry.fate, entry.reason) for entry in result.ledger] == [
+        (Fate.DROPPED, Reason.OVER_BUDGET),
+        (Fate.DROPPED, Reason.OVER_BUDGET),
+        (Fate.KEPT, Reason.FITS),
+    ]
+    assert (result.chunks_included, result.chunks_truncated, result.chunks_merged) == (1, 2, 0)
+
+
+def test_equal_ids_are_told_apart_and_the_given_id_still_works() -> None:
+    hits = [
+        KnowledgeChunk(text, file_path=text, id=name)
+        for text, name in [("x", "a"), ("y", "a"), ("z", "a~2"), ("w", "b\nc")]
+    ]
+    result = assemble(hits)
+    ids = [entry.id for entry in result.ledger]
+    assert len(set(ids)) == 4
+    assert [result.expand(id) for id in ids] == ["x", "y", "z", "w"]
+    assert result.expand("b\nc") == "w"
+
+
+def test_the_best_that_fits_alone_is_shown_whatever_sections_cost() -> None:
+    best = KnowledgeChunk("word " * 90, file_path="a.py", type="function")
+    other = KnowledgeChunk("x", file_path="b.md", type="document", relevance=0.5)
+    options = ContextBuildOptions(tokenizer="o200k_base", group_by_type=True)
+    needed = assemble([best], options).estimated_tokens
+    result = assemble([best, other], ContextBuildOptions(tokenizer="o200k_base", group_by_type=True, max_tokens=needed))
+    assert result.files_included == ("a.py",)
+
+
+def test_expansion_with_windows_line_ends_has_the_right_lines() -> None:
+    chunk = KnowledgeChunk("b\r\nc", file_path="a.py", start_line=2, end_line=3, expanded_context="a\r\nb\r\nc\r\nd")
+    assert "Lines 1-4" in assemble([chunk]).context
+
+
+def test_spans_end_where_the_piece_ends() -> None:
+    hits = [KnowledgeChunk("a,", file_path="a"), KnowledgeChunk("b,", file_path="b")]
+    result = assemble(hits, ContextBuildOptions(chunk_separator="\n***\n", format=ContextFormat.PLAIN))
+    assert [result.context[start:end][-2:] for start, end in result.spans] == ["a,", "b,"]
+
+
+def test_filters_are_applied_before_the_budget() -> None:
+    options = ContextBuildOptions(tokenizer="o200k_base", max_tokens=5, context_header="a long header " * 20)
+    assert assemble([KnowledgeChunk("x", relevance=0.1)], options).is_empty
+
+
+def test_stop_goes_on_as_long_as_hits_fit() -> None:
+    hits = [lines("one.py", i, i, f"line {i}") for i in range(1, 201)]
+    options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.STOP, max_tokens=800, max_chunks=1000)
+    assert assemble(hits, options).estimated_tokens > 760
+
+
+def test_a_hit_is_trimmed_at_every_budget() -> None:
+    def code(first: int, last: int) -> str:
+        return "\n".join(f"value_{i} = compute({i})" for i in range(first, last + 1))
+
+    first = KnowledgeChunk(code(1, 50), file_path="a.py", start_line=1, end_line=50, relevance=0.9)
+    second = KnowledgeChunk(code(60, 200), file_path="b.py", start_line=60, end_line=200, relevance=0.8)
+    for budget in range(560, 760, 3):
+        options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=budget)
+        assert assemble([first, second], options).files_included == ("a.py", "b.py"), budget
+
+
+def test_trimming_shows_no_line_twice() -> None:
+    def code(first: int, last: int, relevance: float) -> KnowledgeChunk:
+        text = "\n".join(f"value_{i} = compute({i})" for i in range(first, last + 1))
+        return KnowledgeChunk(text, file_path="a.py", start_line=first, end_line=last, relevance=relevance)
+
+    options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=750)
+    result = assemble([code(1, 50, 0.9), code(1, 100, 0.8)], options)
+    assert [source.line for source in result.sources] == [1, 51]
+    lines = "\n".join(source.text for source in result.sources).split("\n")
+    assert len(set(lines)) == len(lines)
+
+
+def test_trimming_leaves_off_no_line_that_another_version_of_the_file_does_not_show() -> None:
+    def code(word: str, last: int, relevance: float) -> KnowledgeChunk:
+        text = "\n".join(f"{word}_{i} = compute({i})" for i in range(1, last + 1))
+        return KnowledgeChunk(text, file_path="a.py", start_line=1, end_line=last, relevance=relevance)
+
+    options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=750)
+    result = assemble([code("new", 50, 0.9), code("old", 100, 0.8)], options)
+    assert sorted(shown.split("\n")[0] for shown in (source.text for source in result.sources)) == [
+        "new_1 = compute(1)",
+        "old_1 = compute(1)",
+    ]
+
+
+@pytest.mark.parametrize("overflow", OverflowPolicy)
+def test_a_long_separator_evicts_nothing(overflow: OverflowPolicy) -> None:
+    best, tiny = KnowledgeChunk("alpha beta " * 100, file_path="a"), KnowledgeChunk("x", file_path="b", relevance=0.6)
+    separator = "\n\n" + "word " * 60 + "\n"
+    needed = assemble([best], O200K).estimated_tokens
+    options = ContextBuildOptions(
+        tokenizer="o200k_base", chunk_separator=separator, max_tokens=needed, overflow=overflow
+    )
+    assert assemble([best, tiny], options).files_included == ("a",)

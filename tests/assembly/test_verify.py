@@ -609,3 +609,64 @@ def test_many_quotes_are_checked_in_no_time() -> None:
     ):
         with no_blow_up(nasty[:20]):
             verify(nasty, source)
+
+
+RETRY_NOTE = assemble([KnowledgeChunk("Waits up to a minute. Use `retry` now.", file_path="a.md")])
+
+
+@pytest.mark.parametrize(
+    ("answer", "ok"),
+    [
+        ("As of [2024-01-15] it waits [1].", True),
+        ("[1-3-5]", True),
+        ('The "x" flag means "up to a minute" [1].', True),
+        ('The "x" flag means "up to an hour" [1].', False),
+        ('"use `retry` now" [1]', True),
+        ("It waits forever[5].", False),
+        ("It waits[1].", True),
+        ("The array a[5] is long, and rows[3] + 1 too.", True),
+    ],
+)
+def test_citations_and_quotes_are_read_as_models_write_them(answer: str, ok: bool) -> None:
+    assert verify(answer, RETRY_NOTE).ok is ok
+
+
+def test_a_hundred_thousand_quotation_marks_take_no_time() -> None:
+    with no_blow_up("the check of many quotes"):
+        verify("“" * 100_000 + '"' * 99_999 + "[1]" * 25_000, RETRY_NOTE)
+
+
+TWO_NOTES = assemble(
+    [
+        KnowledgeChunk(
+            'Waits up to a minute. Use `retry` now. He said "wait up" now.', file_path="retry.md", relevance=0.9
+        ),
+        KnowledgeChunk("The cache holds ten entries.", file_path="cache.md", relevance=0.8),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '[1] says "up to a minute" while [2] says "ten entries".',
+        'In [1], "up to a minute" is used; see also [2].',
+        '"Use retry now" [1]',
+        '"up to **a minute**" [1]',
+        "\"He said 'wait up' now\" [1]",
+        'The file "retry.md" says so [1].',
+        "values in [0, 255] or [0, 1]",
+        'The 27" and 32" monitors are fine [1].',
+        '"[It] waits up to a minute" [1]',
+        "Code ``[5]`` is code.",
+        "In [2024-01] it was so.",
+        "Er sagt „up to a minute“ [1].",
+        "1. **Waiting**: it waits [1].\n2. **Cache**: ten [2].\n\n[1]: retry.md",
+    ],
+)
+def test_a_true_answer_raises_no_false_alarm(answer: str) -> None:
+    assert verify(answer, TWO_NOTES).findings == ()
+
+
+def test_an_invented_quote_in_german_quotation_marks_is_found() -> None:
+    assert not verify("Er sagt „up to an hour“ [1].", TWO_NOTES).ok

@@ -122,3 +122,22 @@ def test_every_public_name_says_what_one_gets() -> None:
             for attribute, member in vars(thing).items():
                 if not attribute.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
                     assert inspect.getdoc(member), f"{name}.{attribute}"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"id": 5}, {"name": 5}, {"language": 5}, {"type": None}, {"last_modified": "2026-01-01"}, {"relevance": 10**400}],
+)
+def test_a_field_of_the_wrong_type_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(InvalidHit) as raised:
+        KnowledgeChunk("x", **fields)  # type: ignore[arg-type]
+    assert raised.value.field == next(iter(fields))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    chunk = KnowledgeChunk(
+        "x", file_path="a", relevance=numpy.float32(0.5), start_line=numpy.int64(3), end_line=numpy.int64(3)
+    )
+    assert (chunk.relevance, chunk.start_line) == (0.5, 3)
+    assert type(chunk.relevance) is float

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from datetime import timedelta
 
 import pytest
 
 from satchel import ContextBuildOptions, ContextBuildResult, ContextFormat, KnowledgeChunk, assemble
-from satchel.errors import UnknownPiece
+from satchel.errors import BudgetCannotBeMet, InvalidHit, UnknownPiece, UnknownTokenizer
 
 
 @pytest.mark.requirement("S0.result.empty")
@@ -111,3 +113,13 @@ def test_expand_gives_the_exact_text_whatever_became_of_the_hit() -> None:
 def test_expanding_an_unknown_id_says_so() -> None:
     with pytest.raises(UnknownPiece, match="'nope'"):
         ContextBuildResult.EMPTY.expand("nope")
+
+
+def test_results_and_errors_cross_process_borders() -> None:
+    result = assemble([KnowledgeChunk("x", file_path="a")], query="x")
+    assert pickle.loads(pickle.dumps(result)) == result
+    assert copy.deepcopy(result) == result
+    errors = [InvalidHit("f", 1, "p"), BudgetCannotBeMet(1, 2), UnknownTokenizer("x", ["y"])]
+    for error in errors:
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.__dict__) == (type(error), str(error), error.__dict__)

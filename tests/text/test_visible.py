@@ -100,3 +100,12 @@ def test_lines_cut_out_of_a_file_with_windows_line_ends_show_no_mark() -> None:
     assert make_visible_lines("a\r\nb\r") == ("a\nb", 0)
     assert make_visible_lines("a\rb") == ("a␍b", 1)
     assert make_visible("a\r") == ("a␍", 1)
+
+
+@pytest.mark.parametrize("text", ["അവന്\u200d ", "ه\u200d", "\u1820\u180b"])
+def test_joiners_that_end_a_word_stay(text: str) -> None:
+    assert make_visible(text) == (text, 0)
+
+
+def test_bytes_cannot_hide_behind_ideographs() -> None:
+    assert make_visible("漢" + chr(0xE0100 + 0x41)).changes == 1

@@ -337,3 +337,38 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "splintr", None)
     with pytest.raises(TokenizerUnavailable, match=r"splintr-rs, which is missing"):
         registry.bundled("llama-3", "llama3")
+
+
+DISPUTED = "\u088f\u0c5c\u0cdc\u1acf\ua7ce\U00010940\U00011b60\U00016ea0\U000323b0"
+
+
+@given(st.text(alphabet=DISPUTED + "ab 's\n1.A漢"), st.sampled_from(["o200k_base", "cl100k_base"]))
+def test_law_characters_newer_than_the_tokenizers_are_never_counted_too_low(text: str, encoding: str) -> None:
+    counted = counter_for(encoding).count(text)
+    assert counted >= true_count(text, encoding)
+    if not set(text) & set(DISPUTED):
+        assert counted == true_count(text, encoding)
+
+
+@pytest.mark.slow
+def test_every_character_is_counted_as_tiktoken_does_or_higher() -> None:
+    counter = counter_for("o200k_base")
+    characters = [chr(i) for i in range(0x110000) if not 0xD800 <= i <= 0xDFFF and i not in (0x0A, 0x0D)]
+    for start in range(0, len(characters), 512):
+        text = "".join(f"a{c}b {c}1{c}'s A{c}\n" for c in characters[start : start + 512])
+        assert counter.count(text) >= true_count(text), hex(ord(characters[start]))
+
+
+def test_a_run_of_flags_is_cut_in_linear_time() -> None:
+    counter = counter_for("o200k_base")
+    text = "🇩🇪" * 40_000
+    with no_blow_up("the cut"):
+        prefix, suffix = counter.prefix(text, 80_000), counter.suffix(text, 1000)
+    assert len(prefix) % 2 == len(suffix) % 2 == 0
+    assert counter.count(prefix) <= 80_000
+
+
+@pytest.mark.parametrize("model", ["phi-4-mini-instruct", "phi-4-multimodal"])
+def test_a_model_with_another_vocabulary_is_not_taken_for_its_namesake(model: str) -> None:
+    with pytest.raises(UnknownTokenizer):
+        counter_for(model)
