@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, assemble
@@ -87,6 +87,8 @@ def test_no_escape_byte_reaches_the_terminal(format: ContextFormat) -> None:
 
 
 @given(st.one_of(strategies.nasty_text, st.text()), st.integers(0, 80))
+@example("0\u0e33", 1)
+@example("0\u0eb3", 1)
 def test_law_boundaries_are_those_of_the_full_rules(text: str, position: int) -> None:
     ends = sorted({0, *(match.end() for match in regex.finditer(r"\X", text))})
     position = min(position, len(text))

@@ -127,6 +127,7 @@ def check_cuts(counter: TokenCounter, text: str, limit: int) -> None:
 @pytest.mark.parametrize("counter", counters(), ids=lambda counter: counter.name)
 @given(st.one_of(strategies.nasty_text, st.text(max_size=60)), st.integers(-1, 40))
 @example("\x85", 0)
+@example("0\u0e33", 1)
 @example("\x1cab\ufeff\r\ne\u0301\udcff", 24)
 @example("\n\udcff\n\u200d\udcff\udcff\udcff\n\x85ab\u200d", 25)
 def test_law_a_cut_fits_and_splits_no_grapheme(counter: TokenCounter, text: str, limit: int) -> None:

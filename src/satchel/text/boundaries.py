@@ -80,13 +80,13 @@ def _is_flag_half(char: str) -> bool:
 
 
 def _is_delicate(char: str) -> bool:
-    """True for skin tones and Hangul letters, with special joining rules."""
+    """True for skin tones, Hangul letters and letters that attach to the one before, with special joining rules."""
     return (
         "\U0001f3fb" <= char <= "\U0001f3ff"
         or "\u1100" <= char <= "\u11ff"
         or "\ua960" <= char <= "\ua97f"
         or "\uac00" <= char <= "\ud7ff"
-        or char in "\uff9e\uff9f"
+        or char in "\uff9e\uff9f\u0e33\u0eb3"  # voicing marks of Japanese, and the vowel AM of Thai and Lao
     )
 
 
