@@ -399,7 +399,7 @@ def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() ->
     with Parsers(1, deadline=0.2) as parsers:
         parsers._make_child = lambda: ChildProcess(code)
         outline = parsers.submit(SourceFile("a.py", PYTHON)).result()
-    assert "read by its lines" in outline.note
+    assert "split by lines" in outline.note
 
 
 @pytest.mark.parametrize("text", ["plain", "\udcff\udc80", "\ud800", "é\udce9\x00", "\U0010ffff", ""])
