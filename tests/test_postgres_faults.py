@@ -823,7 +823,7 @@ def test_a_pgvector_that_is_missing_or_too_old_is_named(server: PostgresServer) 
             with pytest.raises(StoreUnavailable, match=r"pgvector is 0\.7\.4; 0\.8 or newer"):
                 PostgresStore(url)
             connection.execute("DROP EXTENSION vector CASCADE")
-        with pytest.raises(StoreUnavailable, match="no pgvector"):
+        with pytest.raises(StoreUnavailable, match="pgvector is missing"):
             PostgresStore(url)
 
 
