@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def bag(folder: Path, tmp_path: Path) -> Iterator[LocalSatchel]:
+def local_client(folder: Path, tmp_path: Path) -> Iterator[LocalSatchel]:
     with open_local(folder, index_dir=str(tmp_path / "index")) as opened:
         yield opened
 
@@ -86,21 +86,21 @@ def test_a_question_that_cannot_be_right_says_what_is_wrong(told: dict[str, obje
     assert error.value.field == field
 
 
-def test_a_word_that_no_question_knows_is_refused(bag: LocalSatchel) -> None:
+def test_a_word_that_no_question_knows_is_refused(local_client: LocalSatchel) -> None:
     with pytest.raises(InvalidOption, match="no such option"):
-        bag.build("where", tokens=3)  # type: ignore[call-arg]
+        local_client.build("where", tokens=3)  # type: ignore[call-arg]
 
 
-def test_filters_are_refused_where_a_workspace_is_asked(bag: LocalSatchel) -> None:
-    with pytest.raises(InvalidOption, match="not for the context of a workspace"):
-        bag.build("where", user=User(id="ann"), type="chat", include=("*.py",))
+def test_filters_are_refused_where_a_workspace_is_asked(local_client: LocalSatchel) -> None:
+    with pytest.raises(InvalidOption, match="does not apply to the context of a workspace"):
+        local_client.build("where", user=User(id="ann"), type="chat", include=("*.py",))
 
 
-def test_a_user_may_filter_files(bag: LocalSatchel) -> None:
-    found = bag.build("how long to wait before the next attempt", user="ann", include=("retry.py",))
+def test_a_user_may_filter_files(local_client: LocalSatchel) -> None:
+    found = local_client.build("how long to wait before the next attempt", user="ann", include=("retry.py",))
     assert isinstance(found, satchel.ContextBuildResult)
     assert {source.path for source in found.sources} == {"retry.py"}
-    assert isinstance(bag.build("how long to wait", user="ann"), satchel.ContextPayload)
+    assert isinstance(local_client.build("how long to wait", user="ann"), satchel.ContextPayload)
 
 
 def test_what_is_said_with_a_question_wins_over_the_settings(folder: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_each_caller_sees_their_own(tmp_path: Path) -> None:
         assert ann.expand("book").text
         with pytest.raises(satchel.errors.UnknownBlock):
             eve.expand("book")
-        with pytest.raises(InvalidOption, match="say who asks"):
+        with pytest.raises(InvalidOption, match="give the user"):
             opened.build("book the hall")
         with pytest.raises(NotAllowed):
             ann.index()
@@ -185,59 +185,59 @@ def test_each_caller_sees_their_own(tmp_path: Path) -> None:
 # -- the index
 
 
-def test_a_question_finds_what_was_written_just_before(bag: LocalSatchel, folder: Path) -> None:
-    assert bag.status().state == "not indexed yet"
-    bag.search("backoff")
+def test_a_question_finds_what_was_written_just_before(local_client: LocalSatchel, folder: Path) -> None:
+    assert local_client.status().state == "not indexed yet"
+    local_client.search("backoff")
     (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    assert bag.search("tide table of a harbour").hits[0].path == "tide.py"
+    assert local_client.search("tide table of a harbour").hits[0].path == "tide.py"
 
 
-def test_an_index_run_is_told_about_and_happens_once_for_all(bag: LocalSatchel) -> None:
+def test_an_index_run_is_told_about_and_happens_once_for_all(local_client: LocalSatchel) -> None:
     seen: list[IndexState] = []
-    report = bag.index(seen.append)
+    report = local_client.index(seen.append)
     assert report.read == 3
     assert report.generation
     assert seen[0].running
     assert not seen[-1].running
     assert any(state.doing == "reading" for state in seen)
     results: list[int] = []
-    threads = [threading.Thread(target=lambda: results.append(bag.index().read)) for _ in range(6)]
+    threads = [threading.Thread(target=lambda: results.append(local_client.index().read)) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert results == [0] * 6
-    assert bag.auto_index.state.runs <= 8
+    assert local_client.auto_index.state.runs <= 8
 
 
-def test_what_an_index_run_did_is_reported_in_sentences(bag: LocalSatchel, folder: Path) -> None:
+def test_what_an_index_run_did_is_reported_in_sentences(local_client: LocalSatchel, folder: Path) -> None:
     sentences: list[tuple[str, bool]] = []
     written_ns = time.time_ns()
     # Files that were written within a tick of the clock before they are read are read again.
     wait_for(lambda: time.time_ns() > written_ns + 2 * _CLOCK_TICK_NS, "the clock")
-    told = replace(bag, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
+    told = replace(local_client, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
     told.search("backoff")
     told.search("backoff")
     assert [sentence.partition(" in ")[0] for sentence, _ in sentences] == ["indexed"]
     (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    with entered_elsewhere(bag.engine.store.lock):
-        bag.auto_index.busy_wait_s = 0.0
+    with entered_elsewhere(local_client.engine.store.lock):
+        local_client.auto_index.busy_wait_s = 0.0
         found = told.search("backoff")
-    assert sentences[1:] == [("another process is indexing; answering from what is there", False)]
+    assert sentences[1:] == [("another process is indexing; answering from the existing index", False)]
     assert not found.notes
     quick = replace(told, quick=True)
     assert all(hit.path != "tide.py" for hit in quick.search("tide table").hits)
     assert "as it is" in sentences[2][0]
 
 
-def test_an_interruption_ends_a_run_and_leaves_nothing_running(bag: LocalSatchel) -> None:
+def test_an_interruption_ends_a_run_and_leaves_nothing_running(local_client: LocalSatchel) -> None:
     def interrupt(_: IndexState) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bag.index(interrupt)
-    assert not bag.auto_index.state.running
-    assert bag.search("backoff delay").hits[0].path == "retry.py"
+        local_client.index(interrupt)
+    assert not local_client.auto_index.state.running
+    assert local_client.search("backoff delay").hits[0].path == "retry.py"
 
 
 def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path
         (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
     with open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0) as opened:
         found = opened.search("backoff delay")
-        assert any("being brought up" in note for note in found.notes)
+        assert any("being refreshed" in note for note in found.notes)
         opened.index()
         assert opened.search("backoff delay").hits[0].path == "retry.py"
 
@@ -270,25 +270,25 @@ def test_closing_stops_a_run_and_what_was_committed_stays(folder: Path, tmp_path
         assert again.search("backoff delay").hits[0].path == "retry.py"
 
 
-def test_another_process_that_indexes_is_not_in_the_way(bag: LocalSatchel, folder: Path) -> None:
-    bag.index()
-    bag.auto_index.busy_wait_s = 0.1
+def test_another_process_that_indexes_is_not_in_the_way(local_client: LocalSatchel, folder: Path) -> None:
+    local_client.index()
+    local_client.auto_index.busy_wait_s = 0.1
     (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    with entered_elsewhere(bag.engine.store.lock):
+    with entered_elsewhere(local_client.engine.store.lock):
         # Another writer is in the way: the answer has to say so.
-        found = bag.search("backoff delay")
+        found = local_client.search("backoff delay")
     assert found.hits[0].path == "retry.py"
     assert any("another process" in note for note in found.notes)
-    with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(bag.engine.store.lock):
-        bag.index()
+    with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(local_client.engine.store.lock):
+        local_client.index()
 
 
 # -- results over a wire
 
 
 @pytest.mark.parametrize("form", ["markdown", "plain", "xml", "json"])
-def test_a_result_survives_the_wire(bag: LocalSatchel, form: str) -> None:
-    built = bag.build("how long to wait", format=form, token_budget=400, include_sources=True)
+def test_a_result_survives_the_wire(local_client: LocalSatchel, form: str) -> None:
+    built = local_client.build("how long to wait", format=form, token_budget=400, include_sources=True)
     back = Context.from_dict(json.loads(json.dumps(built.to_dict())))
     assert back.to_dict() == built.to_dict()
     assert satchel.verify("As it says [1] and [99].", back) == satchel.verify("As it says [1] and [99].", built)
@@ -312,10 +312,10 @@ def test_a_payload_survives_the_wire_and_says_where_its_sources_stand(tmp_path: 
     assert [source.number for source in built.sources] == list(range(1, len(built.sources) + 1))
 
 
-def test_hits_and_expansions_survive_the_wire(bag: LocalSatchel) -> None:
-    found = bag.search("backoff delay")
+def test_hits_and_expansions_survive_the_wire(local_client: LocalSatchel) -> None:
+    found = local_client.search("backoff delay")
     assert search_from_dict(json.loads(json.dumps(search_to_dict(found)))) == replace(found, cached=False)
-    whole = bag.expand(found.hits[0].id, lines=2)
+    whole = local_client.expand(found.hits[0].id, lines=2)
     assert record_from_dict(Expansion, json.loads(json.dumps(asdict(whole)))) == whole
 
 
@@ -352,9 +352,9 @@ def test_open_async_is_the_same_for_those_who_wait(folder: Path, tmp_path: Path)
 def test_open_says_what_cannot_be(folder: Path) -> None:
     with pytest.raises(satchel.errors.WorkspaceMissing):
         satchel.open(folder / "nowhere")
-    with pytest.raises(InvalidOption, match="needs none"):
+    with pytest.raises(InvalidOption, match="needs no token"):
         satchel.open(folder, token="x" * 20)
-    with pytest.raises(InvalidOption, match="are the server's"):
+    with pytest.raises(InvalidOption, match="are settings of the server"):
         satchel.open("http://127.0.0.1:1", token_budget=3)
     with pytest.raises(InvalidOption, match="must not contain a user or a password") as caught:
         satchel.open("http://user:secret@127.0.0.1:1")
@@ -363,9 +363,9 @@ def test_open_says_what_cannot_be(folder: Path) -> None:
         satchel.open("http://127.0.0.1:1").status()
 
 
-def test_asking_without_a_language_model_says_how_to_set_one(bag: LocalSatchel) -> None:
+def test_asking_without_a_language_model_says_how_to_set_one(local_client: LocalSatchel) -> None:
     with pytest.raises(satchel.errors.LanguageModelUnavailable, match="SATCHEL_LANGUAGE_MODEL"):
-        bag.ask("what is a backoff?")
+        local_client.ask("what is a backoff?")
 
 
 # -- uploads

@@ -44,10 +44,10 @@ def api(tmp_path: Path) -> Iterator[Api]:
 def test_a_file_that_is_still_being_sent_is_nobodys_to_read(api: Api) -> None:
     with Upload(api.engine.root, "hr.md") as upload:
         upload.write(b"The zebra's salary is 9000.")
-        assert api.bag.index().read == 3
-        assert all("upload" not in hit.path for hit in api.bag.search("zebra salary").hits)
+        assert api.local_client.index().read == 3
+        assert all("upload" not in hit.path for hit in api.local_client.search("zebra salary").hits)
         upload.keep()
-    assert api.bag.search("zebra salary").hits[0].path == "uploads/hr.md"
+    assert api.local_client.search("zebra salary").hits[0].path == "uploads/hr.md"
 
 
 def test_what_a_killed_upload_left_is_swept_away(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_uploads_and_edits_wait_for_each_other(api: Api) -> None:
         while not stop.is_set():
             api.owner.post("/v1/activity", json={"block": "retry.py", "user": "ann"})
 
-    api.bag.index()
+    api.local_client.index()
     thread = threading.Thread(target=edit)
     thread.start()
     try:
@@ -100,10 +100,10 @@ def test_a_question_that_joins_a_run_sees_what_was_written_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = files(tmp_path / "root")
-    with open_local(root, index_dir=str(tmp_path / "index")) as bag:
-        bag.index()
+    with open_local(root, index_dir=str(tmp_path / "index")) as local_client:
+        local_client.index()
         looked, go_on = threading.Event(), threading.Event()
-        changes = bag.engine.changes
+        changes = local_client.engine.changes
 
         def slow() -> Any:
             found = changes()
@@ -111,25 +111,25 @@ def test_a_question_that_joins_a_run_sees_what_was_written_before_it(
             assert go_on.wait(10)
             return found
 
-        monkeypatch.setattr(bag.engine, "changes", slow)
-        first = threading.Thread(target=lambda: bag.search(QUESTION))
+        monkeypatch.setattr(local_client.engine, "changes", slow)
+        first = threading.Thread(target=lambda: local_client.search(QUESTION))
         first.start()
         assert looked.wait(10)
         (root / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
         threading.Timer(0.1, go_on.set).start()
-        assert bag.search("tide table of a harbour").hits[0].path == "tide.py"
+        assert local_client.search("tide table of a harbour").hits[0].path == "tide.py"
         first.join()
 
 
 def test_every_run_has_its_own_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index")) as bag:
-        monkeypatch.setattr(bag.engine, "index", lambda *_, **__: (_ for _ in ()).throw(IndexBusy("x", "")))
-        bag.auto_index.busy_wait_s = 0.0
+    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index")) as local_client:
+        monkeypatch.setattr(local_client.engine, "index", lambda *_, **__: (_ for _ in ()).throw(IndexBusy("x", "")))
+        local_client.auto_index.busy_wait_s = 0.0
         failed: list[str] = []
 
         def run() -> None:
             try:
-                bag.index()
+                local_client.index()
             except IndexBusy:
                 failed.append("busy")
 
@@ -142,7 +142,7 @@ def test_every_run_has_its_own_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index"), patience=60.0) as bag:
+    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index"), patience=60.0) as local_client:
 
         def cannot(_: object) -> None:
             raise RuntimeError("can't start new thread")
@@ -150,9 +150,9 @@ def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypa
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", cannot)
             with pytest.raises(RuntimeError):
-                bag.search(QUESTION)
-        assert not bag.auto_index.state.running
-        assert bag.search(QUESTION).hits
+                local_client.search(QUESTION)
+        assert not local_client.auto_index.state.running
+        assert local_client.search(QUESTION).hits
 
 
 def test_questions_do_not_wait_for_a_run_in_each_others_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_falsy_values_get_to_the_server(api: Api) -> None:
             {"hints": ContextHints(max_depth=0), "focus": "book"},
             {"focus": ""},
         ):
-            assert far.build("book the hall", **told).text == api.bag.build("book the hall", **told).text
+            assert far.build("book the hall", **told).text == api.local_client.build("book the hall", **told).text
         with pytest.raises(satchel.errors.InvalidInput):
             far.search("x", top_k=5_000)
         with pytest.raises(satchel.errors.UnknownBlock) as error:
