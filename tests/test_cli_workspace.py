@@ -80,7 +80,7 @@ def test_filters_leave_only_what_was_asked_for(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("build", "x", "nowhere"), 2, "no such folder"),
+        (("build", "x", "nowhere"), 2, "the folder does not exist"),
         (("build", "  "), 2, "must not be empty"),
         (("build", "x", "--model", "nope-9"), 2, "no tokenizer or model"),
         (("build", "x", "--expand", "wide"), 2, "number of lines, or symbol"),

@@ -152,7 +152,7 @@ def test_a_look_that_hangs_or_fails_does_not_keep_the_others() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "said"), [("nowhere", "no such folder"), ("a.py", "is a file")])
+@pytest.mark.parametrize(("path", "said"), [("nowhere", "the folder does not exist"), ("a.py", "is a file")])
 def test_a_folder_that_is_none(root: Path, path: str, said: str) -> None:
     done = doctor(path, cwd=root)
     assert done.returncode == 1

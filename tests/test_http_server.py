@@ -433,7 +433,7 @@ def test_it_can_listen_at_the_newer_loopback() -> None:
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(InvalidOption, match="is taken") as caught:
+        with pytest.raises(InvalidOption, match="is in use") as caught:
             bind("127.0.0.1", port)
         assert caught.value.field == "port"
         assert caught.value.value == port

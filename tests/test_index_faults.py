@@ -1282,9 +1282,9 @@ def test_folders_and_files_that_may_not_be_read_are_listed_and_the_rest_is_read(
         done = satchel("index", "--list-skipped", work=work, first=WITHOUT_ROOTS_RIGHTS)
         assert done.returncode == 0, done.stderr
         assert set(done.stdout.splitlines()) == {"unreadable\tclosed", "unreadable\tsrc/closed.py"}
-        assert "3 of 3 files read, 2 passed over" in done.stderr
+        assert "3 of 3 files read, 2 skipped" in done.stderr
         told = satchel("status", work=work, first=WITHOUT_ROOTS_RIGHTS).stdout
-        assert "up to date; 2 passed over" in told, "they are not looked at again and again"
+        assert "up to date; 2 skipped" in told, "they are not looked at again and again"
     finally:
         (work / "closed").chmod(0o700)
         (work / "src/closed.py").chmod(0o600)

@@ -169,9 +169,9 @@ def test_an_empty_answer_is_an_error(
     endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], content: Any
 ) -> None:
     endpoint.answers += [Answer(body=completion_of(content)), Answer(body=completion_of(content, "length"))]
-    with pytest.raises(LanguageModelUnavailable, match=r"answered nothing$"):
+    with pytest.raises(LanguageModelUnavailable, match=r"returned nothing$"):
         model().complete("Well?", max_tokens=9)
-    with pytest.raises(LanguageModelUnavailable, match="answered nothing; raise max_tokens"):
+    with pytest.raises(LanguageModelUnavailable, match="returned nothing; raise max_tokens"):
         model().complete("Well?", max_tokens=9)
 
 
@@ -492,7 +492,7 @@ def test_a_stream_that_ran_out_of_room_says_so(endpoint: Endpoint, model: Callab
     endpoint.answers += [Answer(parts=[*said("It wai"), chunk({}, "length"), b"data: [DONE]\n\n"])]
     assert heard(model())[1] == Completion(content="It wai", is_cut_off=True)
     endpoint.answers += [Answer(parts=[chunk({"reasoning": "Hm."}), chunk({}, "length"), b"data: [DONE]\n\n"])]
-    with pytest.raises(LanguageModelUnavailable, match="answered nothing; raise max_tokens"):
+    with pytest.raises(LanguageModelUnavailable, match="returned nothing; raise max_tokens"):
         heard(model())
 
 
@@ -543,7 +543,7 @@ def test_a_stream_that_breaks_off_is_an_error_that_keeps_what_was_said(
 
 def test_a_stream_that_never_says_a_word_says_so(endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]) -> None:
     endpoint.answers += [Answer(parts=[b": wait\n\n"], falls_silent=True)]
-    with pytest.raises(LanguageModelUnavailable, match="broke off before the first word: timed out"):
+    with pytest.raises(LanguageModelUnavailable, match="was interrupted before the first word: timed out"):
         heard(model(timeout=0.3))
 
 
@@ -716,7 +716,7 @@ def test_a_stream_that_breaks_off_in_a_thought_has_said_nothing(
     endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
 ) -> None:
     endpoint.answers += [Answer(parts=said("<think>", "Hm")), Answer(parts=said("<th"))]
-    with pytest.raises(LanguageModelUnavailable, match="broke off before the first word"):
+    with pytest.raises(LanguageModelUnavailable, match="was interrupted before the first word"):
         heard(model())
     stream = model().stream("Well?", max_tokens=9)
     with pytest.raises(LanguageModelUnavailable, match="was interrupted after 3 characters"), stream:
