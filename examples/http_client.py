@@ -21,8 +21,8 @@ def post(url: str, body: dict[str, Any]) -> dict[str, Any]:
     """The server's answer. What it refuses is raised as an HTTPError whose body is a problem (RFC 9457)."""
     headers = {"Authorization": f"Bearer {os.environ.get('SATCHEL_TOKEN', '')}", "Content-Type": "application/json"}
     with urlopen(Request(url, json.dumps(body).encode(), headers), timeout=60) as answer:
-        told: dict[str, Any] = json.load(answer)
-        return told
+        result: dict[str, Any] = json.load(answer)
+        return result
 
 
 def main() -> int:

@@ -110,8 +110,8 @@ def main() -> None:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         with chromium() as browser, site(root, Path(folder) / "index") as served:
-            served.bag.index()
-            served.bag.build(QUESTION)  # so that the tokenizer is loaded
+            served.local_client.index()
+            served.local_client.build(QUESTION)  # so that the tokenizer is loaded
             taken = pictures(Visitors(browser), served)
     for name, picture in taken.items():
         path = out / f"inspector-{name}.png"

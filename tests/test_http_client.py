@@ -129,13 +129,13 @@ def test_an_index_run_that_breaks_off_is_an_error(endpoint: Endpoint) -> None:
     with RemoteSatchel(endpoint.url) as client:
         with pytest.raises(ServerUnavailable, match="peer closed connection"):
             client.index()
-        with pytest.raises(ServerUnavailable, match="broke off while it was indexing"):
+        with pytest.raises(ServerUnavailable, match="the connection was lost while the server was indexing"):
             client.index()
 
 
 def test_no_answer_is_decompressed(endpoint: Endpoint) -> None:
     endpoint.answers += [Answer(body=gzip.compress(COMPLETION), headers={"Content-Encoding": "gzip"})]
-    with pytest.raises(LanguageModelUnavailable, match="makes no sense"):
+    with pytest.raises(LanguageModelUnavailable, match="is invalid"):
         complete(endpoint.url)
 
 
@@ -204,7 +204,7 @@ def test_certificates_are_checked_and_the_environment_may_name_another_authority
 
 
 def test_a_token_that_no_header_can_carry_is_not_shown() -> None:
-    with pytest.raises(InvalidOption, match="pasted") as caught:
+    with pytest.raises(InvalidOption, match="copied") as caught:
         RemoteSatchel("http://127.0.0.1:1", token=f"{KEY}\nX-Header: 1")
     assert KEY not in str(caught.value)
 

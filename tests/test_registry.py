@@ -39,7 +39,7 @@ def test_ours_come_first_and_a_plugin_is_an_entry_like_them(plugin_folder: Path)
 def test_a_plugin_does_not_replace_what_is_ours(plugin_folder: Path) -> None:
     registry = _registry()
     assert dict(registry.entries())["red"] == "ff0000"
-    assert "another colour has its name" in registry.problems["red"]
+    assert "another colour has the same name" in registry.problems["red"]
 
 
 def test_a_broken_plugin_is_reported_by_its_name_and_sinks_nothing(plugin_folder: Path) -> None:

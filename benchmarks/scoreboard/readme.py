@@ -36,7 +36,7 @@ def table(results: Mapping[str, Any]) -> str:
             rows.append(f"| {words} ({one['questions']}){mark} | " + " | ".join(cells) + " |")
     some = [_asked(name, results) for name in known if _asked(name, results)]
     notes = [
-        "Share of what was expected that is really in the text (number of questions). ¹ with Satchel's static model;"
+        "Share of the expected results that is really in the text (number of questions). ¹ with Satchel's static model;"
         " ² nothing of Satchel's was fitted on it, on the others its ranker was."
     ]
     notes += [f"Asked only some of the questions: {', '.join(some)}."] if some else []

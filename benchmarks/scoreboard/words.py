@@ -8,7 +8,7 @@ INTRODUCTION: Final = """Satchel and its peers on the same {questions:,} questio
 The run makes the corpora, puts every peer into an environment of its own with pinned versions, asks everybody everything, and writes this part of the page, its plots and
 [benchmarks.json](benchmarks.json); at the end it says which figures lie outside the intervals that stood here before.
 
-**Coverage** (`cover@B`) is the share of what was expected that is really in the text when it is cut to B tokens (o200k), judged by the text alone: tools that rank but know no
+**Coverage** (`cover@B`) is the share of the expected results that is really in the text when it is cut to B tokens (o200k), judged by the text alone: tools that rank but know no
 budget are filled up to it, best first, by the same code. A file counts when three lines of it stand there that stand in no other file. **±** is half of the 95 % interval of a bootstrap
 over the questions. What a tool cannot do is marked –, not scored."""
 

@@ -132,7 +132,7 @@ def annual_report() -> bytes:
 
 
 def chart(title: str, axis: str, bars: Sequence[tuple[str, float]]) -> bytes:
-    """A bar chart as a PNG; what it says stands in its pixels only."""
+    """A bar chart as a PNG; its text is only in the pixels."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGB", (1000, 700), "white")

@@ -105,8 +105,8 @@ class UnknownTokenizer(SatchelError, LookupError):
     def __init__(self, name: str, near: Sequence[str]) -> None:
         guess = f"did you mean {' or '.join(near)}? " if near else ""
         super().__init__(
-            f"tokenizer={shown(name)}: no tokenizer or model goes by that name; {guess}`satchel tokens --list-models` "
-            "lists the known ones, and the path of a tokenizer.json works too"
+            f"tokenizer={shown(name)}: no tokenizer or model has this name; {guess}`satchel tokens --list-models` "
+            "lists the known models; the path of a tokenizer.json works too"
         )
         self.name = name
         self.near = tuple(near)
@@ -133,7 +133,7 @@ class UnknownPiece(SatchelError, LookupError):
     """The result has no piece with the given id."""
 
     def __init__(self, piece_id: str, known: int) -> None:
-        super().__init__(f"id={shown(piece_id)}: none of the {known} pieces considered here goes by that id")
+        super().__init__(f"id={shown(piece_id)}: none of the {known} pieces in this result has this id")
         self.piece_id = piece_id
 
 
@@ -157,7 +157,9 @@ class IndexBusy(IndexProblem):
     """Another process is writing to the index."""
 
     def __init__(self, where: str, owner: str) -> None:
-        super().__init__(f"{shown(where)}: another process{owner} is indexing this workspace; wait for it, or stop it")
+        super().__init__(
+            f"{shown(where)}: another process{owner} is indexing this workspace; wait until it is done, or stop it"
+        )
         self.where = where
 
 
@@ -178,8 +180,8 @@ class IndexUnwritable(IndexProblem):
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(
-            f"{shown(where)}: the index cannot be written ({problem}); make room or choose another place with "
-            "--index-dir or SATCHEL_INDEX_DIR. What was committed before is kept"
+            f"{shown(where)}: the index cannot be written ({problem}); free disk space or choose another folder with "
+            "--index-dir or SATCHEL_INDEX_DIR. Committed data is safe"
         )
         self.where = where
         self.problem = problem
@@ -189,7 +191,7 @@ class StoreUnavailable(IndexProblem):
     """The database of the index cannot be reached or is not suitable."""
 
     def __init__(self, where: str, problem: str) -> None:
-        super().__init__(f"{shown(where)}: the database cannot be used ({problem}). What was committed before is kept")
+        super().__init__(f"{shown(where)}: the database cannot be used ({problem}). Committed data is safe")
         self.where = where
         self.problem = problem
 
@@ -199,8 +201,8 @@ class StoresDiffer(IndexProblem):
 
     def __init__(self, where: str, source: str, differences: Sequence[str]) -> None:
         super().__init__(
-            f"{shown(where)}: does not hold what {shown(source)} holds ({'; '.join(differences)}); if the source was "
-            "changed since, that is why. Otherwise empty it, and move again with `satchel migrate`"
+            f"{shown(where)}: the content differs from {shown(source)} ({'; '.join(differences)}). If the source has "
+            "changed since the move, this is expected. Otherwise clear the target and run `satchel migrate` again"
         )
         self.where = where
         self.source = source
@@ -212,8 +214,8 @@ class MoveUnfinished(IndexProblem):
 
     def __init__(self, where: str, source: str) -> None:
         super().__init__(
-            f"{shown(where)}: a move from {shown(source)} has not come to its end, so that this index does not hold "
-            "everything; finish it with `satchel migrate`, or remove it with `satchel clear`"
+            f"{shown(where)}: the move from {shown(source)} is not finished, so this index is "
+            "incomplete; finish the move with `satchel migrate`, or remove the index with `satchel clear`"
         )
         self.where = where
         self.source = source
@@ -222,13 +224,13 @@ class MoveUnfinished(IndexProblem):
 class EmbedderMismatch(IndexProblem):
     """The index holds vectors of another model."""
 
-    def __init__(self, held: str, asked: str) -> None:
+    def __init__(self, stored: str, requested: str) -> None:
         super().__init__(
-            f"embedder={shown(asked)}: this index holds vectors of {shown(held)}, and vectors of two models cannot be "
-            "compared; use that model, or remove the index with `satchel clear` and index again"
+            f"embedder={shown(requested)}: this index contains vectors of {shown(stored)}, and vectors of two "
+            "models cannot be compared; use that model, or remove the index with `satchel clear` and index again"
         )
-        self.held = held
-        self.asked = asked
+        self.stored = stored
+        self.requested = requested
 
 
 class EmbedderUnavailable(SatchelError):
@@ -283,9 +285,9 @@ class UnknownBlock(SatchelError, LookupError):
     def __init__(self, block_id: str, near: Sequence[str] = ()) -> None:
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(
-            f"id={shown(block_id)}: nothing in this index goes by that id{guess or '.'} "
-            "An id is a path, a path with lines (src/a.py:10-20), a path and a name (src/a.py#Class.method), or what a "
-            "workspace calls its block"
+            f"id={shown(block_id)}: nothing in this index has this id{guess or '.'} "
+            "An id is a path, a path with lines (src/a.py:10-20), a path and a name (src/a.py#Class.method), or the "
+            "id of a block of a workspace"
         )
         self.block_id = block_id
         self.near = tuple(near)
@@ -295,7 +297,7 @@ class UnknownPage(SatchelError, ValueError):
     """The library does not contain the page."""
 
     def __init__(self, doc_id: str, page: int) -> None:
-        super().__init__(f"document {shown(doc_id)}, page {shown(page)}: there is no such page in the library")
+        super().__init__(f"document {shown(doc_id)}, page {shown(page)}: the library has no such page")
         self.doc_id = doc_id
         self.page = page
 

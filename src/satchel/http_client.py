@@ -86,7 +86,9 @@ class HttpClient:
         _check_url(url)
         key = key.strip()
         if not (key.isascii() and key.isprintable()):
-            raise InvalidOption("key", "***", "contains characters that no key has; was it pasted whole?")
+            raise InvalidOption(
+                "key", "***", "contains characters that are not valid in a key; was it copied completely?"
+            )
         self.url = url.rstrip("/")
         self._key = key
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "satchel"}

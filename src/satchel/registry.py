@@ -86,7 +86,9 @@ class Registry(Generic[Entry]):
         plugins: dict[str, EntryPoint] = {}
         for plugin in entry_points(group=self._group):
             if plugin.name in self._entries or plugin.name in plugins:
-                self.problems[plugin.name] = f"{_plugin_label(plugin)} is not used: another {self._option} has its name"
+                self.problems[plugin.name] = (
+                    f"{_plugin_label(plugin)} is not used: another {self._option} has the same name"
+                )
             else:
                 plugins[plugin.name] = plugin
         return plugins

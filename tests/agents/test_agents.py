@@ -174,17 +174,17 @@ def test_an_entry_of_somebody_else_is_replaced_where_it_stands() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"a": 1', "line 1, column 8: a comma or }"),
-        ('{\n  "a" 1\n}', "line 2, column 7: a colon"),
+        ('{"a": 1', "line 1, column 8: expected a comma or }"),
+        ('{\n  "a" 1\n}', "line 2, column 7: expected a colon"),
         ("{'a': 1}", "a key in double quotes"),
-        ('{"a": nope}', "a value is expected"),
-        ('{"a": "b\n"}', "does not end on its line"),
-        ('{"a": "\\x"}', "an escape"),
+        ('{"a": nope}', "expected a value"),
+        ('{"a": "b\n"}', "unterminated string"),
+        ('{"a": "\\x"}', "invalid escape"),
         ("{} {}", "after the end"),
-        ("[1]", "settings by name"),
-        ("// nothing\n", "a value is expected"),
-        ('{"mcpServers": []}', "line 1, column 16: an object"),
-        ('{"mcpServers": {}, "mcpServers": {}}', "mcpServers stands twice"),
+        ("[1]", "not a table of settings"),
+        ("// nothing\n", "expected a value"),
+        ('{"mcpServers": []}', "line 1, column 16: expected an object"),
+        ('{"mcpServers": {}, "mcpServers": {}}', "duplicate key mcpServers"),
         ("[" * 200, "too deeply"),
     ],
     ids=lambda value: value[:20],
@@ -217,7 +217,7 @@ def test_an_editor_that_errs_is_found_out(monkeypatch: pytest.MonkeyPatch) -> No
         lambda text, path, value: put(text, path, value) + "}",
     ):
         monkeypatch.setattr(json_edit, "put", wrong_put)
-        with pytest.raises(CannotEdit, match="cannot be changed alone"):
+        with pytest.raises(CannotEdit, match="cannot be changed without"):
             with_entry('{"a": 1}', Syntax.JSON, PATH, ENTRY)
 
 
@@ -286,9 +286,9 @@ def test_toml_lists_of_tables_below_the_entry_go_with_it() -> None:
     [
         ("a = \n", "line 1"),
         (f"a = {'[' * 5000}", "recursion|nest"),
-        ("mcp_servers = {}", "cannot be changed alone"),
-        ('[mcp_servers]\nsatchel = { url = "x" }', "cannot be changed alone"),
-        ("[[mcp_servers]]\n", "cannot be changed alone"),
+        ("mcp_servers = {}", "cannot be changed without"),
+        ('[mcp_servers]\nsatchel = { url = "x" }', "cannot be changed without"),
+        ("[[mcp_servers]]\n", "cannot be changed without"),
     ],
 )
 def test_toml_that_cannot_be_edited_is_refused(text: str, problem: str) -> None:
@@ -359,15 +359,15 @@ def test_yaml_entries_are_replaced_and_leave_an_empty_mapping() -> None:
     ("text", "problem"),
     [
         ("a: [", "line 1"),
-        ("a: 1\n---\nb: 2\n", "more than one document"),
+        ("a: 1\n---\nb: 2\n", "more than one YAML document"),
         ("extensions: 1\n", "not a mapping"),
         ("extensions: null\n", "not a mapping"),
-        ("extensions: {}\nextensions: {}\n", "line 2: extensions stands twice"),
-        ("{a: 1}\n", "a key on each line"),
-        ("- a\n", "settings by name"),
+        ("extensions: {}\nextensions: {}\n", "line 2: duplicate key extensions"),
+        ("{a: 1}\n", "one key per line"),
+        ("- a\n", "not a table of settings"),
         ("a: !thing x\n", "line 1"),
-        ("a: |+\n  b\n", "cannot be changed alone"),
-        ("a: |\n  b", "cannot be changed alone"),
+        ("a: |+\n  b\n", "cannot be changed without"),
+        ("a: |\n  b", "cannot be changed without"),
     ],
 )
 def test_yaml_that_cannot_be_edited_is_refused(text: str, problem: str) -> None:
@@ -551,7 +551,7 @@ def test_links_are_followed_and_rights_are_kept(tmp_path: Path) -> None:
 def test_files_that_cannot_be_edited_are_told_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = cursor(tmp_path)
     target.file.parent.mkdir()
-    for data, problem in ((b'{"a": ', "line 1"), (b"\xff\xfe{\x00}\x00", "byte 0: it is not written in UTF-8")):
+    for data, problem in ((b'{"a": ', "line 1"), (b"\xff\xfe{\x00}\x00", "byte 0: not valid UTF-8")):
         target.file.write_bytes(data)
         change = carry_out([plan_install(target, ENTRY)])[0]
         assert change.action is Result.FAILED
@@ -564,7 +564,7 @@ def test_files_that_cannot_be_edited_are_told_and_left_alone(tmp_path: Path, mon
     assert "12 bytes" in plan_install(target, ENTRY).problem
     target.file.unlink()
     target.file.mkdir()
-    assert "not a file" in plan_install(target, ENTRY).problem
+    assert "not a regular file" in plan_install(target, ENTRY).problem
 
 
 def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
@@ -573,7 +573,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
     target.file.parent.mkdir()
     target.file.write_text('{"mine": 1}')
     done = carry_out([change])[0]
-    assert (done.action, done.problem) == (Result.FAILED, "it has changed meanwhile: look again")
+    assert (done.action, done.problem) == (Result.FAILED, "the file changed while this command ran; run it again")
     assert target.file.read_text() == '{"mine": 1}'
 
 

@@ -177,7 +177,7 @@ def test_a_project_gets_its_folder(place: Place) -> None:
 
 def test_agents_that_start_servers_elsewhere_need_a_folder(place: Place) -> None:
     done = place.run("install", "claude-desktop", "-y", code=Exit.USAGE)
-    assert "Claude Desktop does not start servers in the project's folder: say --path FOLDER" in done.stderr
+    assert "Claude Desktop does not start servers in the project folder: use --path FOLDER" in done.stderr
     with_cursor(place)
     (place.home / ".qwen").mkdir()
     told = {one["agent"]: one for one in place.told("install", "-y")}
@@ -186,12 +186,12 @@ def test_agents_that_start_servers_elsewhere_need_a_folder(place: Place) -> None
     assert "--path FOLDER or --project" in told["cursor"]["problem"]
     (place.home / ".qwen" / "settings.json").unlink()
     (place.home / ".qwen").rmdir()
-    assert "whose settings can be changed" in place.run("install", "-y", code=Exit.NOTHING_FOUND).stderr
+    assert "no supported agent found" in place.run("install", "-y", code=Exit.NOTHING_FOUND).stderr
     assert place.holds() == {"home/.cursor/mcp.json": CURSOR}
 
 
 def test_nothing_found_is_said(place: Place) -> None:
-    assert "no agent was found" in place.run("install", "-y", code=Exit.NOTHING_FOUND).stderr
+    assert "no supported agent found" in place.run("install", "-y", code=Exit.NOTHING_FOUND).stderr
     assert "satchel is not installed" in place.run("uninstall", "-y", code=Exit.NOTHING_FOUND).stderr
     assert place.told("uninstall", "cursor", "-y", code=Exit.NOTHING_FOUND)[0]["action"] == "absent"
 
@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_edited_is_told_and_the_others_are_done(place: Pla
     assert told["qwen"]["action"] == "installed"
     assert (place.home / ".codex" / "config.toml").read_text() == "model = \n"
     done = place.run("install", "codex", "-y", code=Exit.ERROR)
-    assert "config.toml was left alone: " in done.stderr
+    assert "config.toml was not changed: " in done.stderr
 
 
 def test_an_entry_of_somebody_else_is_replaced_and_said(place: Place) -> None:
@@ -250,7 +250,7 @@ def test_the_list_tells_files_and_states(place: Place) -> None:
         (("install", "kursor"), "did you mean cursor"),
         (("install", "qwen", "--name", "a b"), "letters, digits"),
         (("install", "qwen", "--project", "--user"), "--user"),
-        (("install", "windsurf", "--project"), "Windsurf has no settings for a project"),
+        (("install", "windsurf", "--project"), "Windsurf has no project settings"),
         (("install", "qwen", "--path", "nowhere"), "does not exist"),
     ],
     ids=["agent", "name", "scopes", "no-project", "path"],

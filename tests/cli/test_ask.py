@@ -84,13 +84,13 @@ def test_what_is_wrong_with_the_citations_is_a_warning(folder: Path, endpoint: E
     assert done.returncode == 0
     assert [line.removeprefix("satchel: warning: ") for line in done.stderr.splitlines()] == [
         "the answer was cut off at 7 tokens: raise --answer-tokens",
-        '"wait for an hour" does not stand in [1]',
-        f"[99]: no source has the number 99 (they are 1 to {done_sources(endpoint)})",
+        '"wait for an hour" is not in [1]',
+        f"[99]: no source has the number 99 (sources are 1 to {done_sources(endpoint)})",
     ]
     endpoint.answers += [Answer(parts=[*said("It is just so."), *END])]
     done = ask(folder, endpoint, QUESTION, "-q")
     assert done.stdout == "It is just so.\n"
-    assert done.stderr == "satchel: warning: the answer cites no source: nothing in it can be checked\n"
+    assert done.stderr == "satchel: warning: the answer cites no source, so it cannot be checked\n"
 
 
 def done_sources(endpoint: Endpoint) -> int:
@@ -138,14 +138,14 @@ def test_json_has_the_answer_its_sources_the_report_the_context_and_the_usage(fo
     endpoint.answers += [Answer(parts=[*said("It doubles \x1b[31m\x9b1m[1]."), *END])]
     done = ask(folder, endpoint, QUESTION, "--json", "-q")
     told = json.loads(done.stdout)
-    assert set(told) == {"question", "answer", "broke_off", "sources", "report", "context", "usage"}
+    assert set(told) == {"question", "answer", "interrupted", "sources", "report", "context", "usage"}
     assert told["question"] == QUESTION
     assert told["answer"] == "It doubles ␛[31m⟦U+009B⟧1m[1]."
     assert told["usage"] == {"prompt_tokens": 12, "completion_tokens": 3, "is_cut_off": False}
     (first, *_) = told["sources"]
     assert set(first) == {"number", "place", "link", "cited"}
     assert told["context"]["sources"][first["number"] - 1]["text"] in told["context"]["text"]
-    assert told["broke_off"] is None
+    assert told["interrupted"] is None
     assert not {"\x1b", "\x9b"} & set(done.stdout)
 
 
@@ -216,14 +216,14 @@ def test_an_answer_that_breaks_off_is_shown_as_far_as_it_came(folder: Path, endp
     assert done.returncode == 1
     assert done.stdout.startswith("It doubles [1] and\n\nSources:\n[1] src/retry.py:")
     assert re.search(
-        r"broke off after 18 characters: peer closed connection .*\[language-model-unavailable\]", done.stderr
+        r"was interrupted after 18 characters: peer closed connection .*\[language-model-unavailable\]", done.stderr
     )
     endpoint.answers += [Answer(parts=said("It doubles [1]", " and"), breaks_off=True)]
     done = ask(folder, endpoint, QUESTION, "-q", "--json")
     told = json.loads(done.stdout)
     assert done.returncode == 1
     assert told["answer"] == "It doubles [1] and"
-    assert "broke off" in told["broke_off"]
+    assert "interrupted" in told["interrupted"]
 
 
 def test_an_endpoint_that_refuses_is_an_error_without_a_trace(folder: Path, endpoint: Endpoint) -> None:

@@ -67,7 +67,7 @@ def test_filters_leave_only_what_was_asked_for(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("build", "x", "nowhere"), 2, "no such folder"),
+        (("build", "x", "nowhere"), 2, "the folder does not exist"),
         (("build", "  "), 2, "must not be empty"),
         (("build", "x", "--model", "nope-9"), 2, "no tokenizer or model"),
         (("build", "x", "--expand", "wide"), 2, "number of lines, or symbol"),
@@ -102,7 +102,7 @@ def test_search_lists_places_names_and_relevances(folder: Path) -> None:
 
 def test_explain_says_what_spoke_for_each_piece(folder: Path) -> None:
     done = satchel("explain", "backoff delay", "-b", "200", folder=folder)
-    assert "what spoke for it" in done.stdout
+    assert "strongest signals" in done.stdout
     assert "kept" in done.stdout
     ledger = json.loads(satchel("explain", "backoff delay", "--json", "-q", folder=folder).stdout)
     assert all(entry["signals"] for entry in ledger)
@@ -113,7 +113,7 @@ def test_index_status_expand_and_clear(folder: Path) -> None:
     (folder / "big.py").write_text("x = 1\n" * 300_000)
     report = json.loads(satchel("index", "--json", "-q", folder=folder).stdout)
     assert report["read"] == 4
-    assert report["passed_paths"] == [["big.py", "too-large"]]
+    assert report["skipped_paths"] == [["big.py", "too-large"]]
     assert "too-large\tbig.py" in satchel("index", "--list-skipped", folder=folder).stdout
     assert "up to date" in satchel("status", folder=folder).stdout
     (folder / "src/new.py").write_text("def fresh():\n    return 1\n")

@@ -51,7 +51,7 @@ def test_the_help_lists_every_command_once_and_where_to_begin(folder: Path) -> N
     listed = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in _COMMANDS]
     assert sorted(listed) == sorted(_COMMANDS)
     assert listed[0] == "build"
-    assert any("Begin with: satchel build" in line for line in lines)
+    assert any("Start with: satchel build" in line for line in lines)
 
 
 def test_flags_that_are_used_most_come_first_in_the_help(folder: Path) -> None:
@@ -71,14 +71,14 @@ def test_an_empty_folder_is_called_empty(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = satchel("build", "anything", cwd=tmp_path / "empty")
     assert done.returncode == 3
-    assert "there are no files here" in done.stderr
+    assert "the folder has no files" in done.stderr
 
 
 def test_a_url_is_no_folder_and_the_message_says_what_to_do(folder: Path) -> None:
     done = satchel("build", "anything", "https://example.org/a/repository", cwd=folder)
     assert done.returncode == 2
-    assert "path='https://...': is no folder" in done.stderr
-    assert "has to be cloned first" in done.stderr
+    assert "path='https://...': is not a folder" in done.stderr
+    assert "clone it first" in done.stderr
 
 
 def test_a_package_without_which_nothing_starts_is_named(folder: Path, tmp_path: Path) -> None:
@@ -157,16 +157,16 @@ def test_a_disk_that_is_really_full_is_not_taken_for_a_damaged_index(tmp_path: P
 def test_filters_that_let_nothing_through_are_named(folder: Path, command: str) -> None:
     done = satchel(command, "apples", ".", "--lang", "pyhton", "--include", "src/**", cwd=folder)
     assert done.returncode == 3
-    assert "nothing was found (filters: --include src/** --lang pyhton)" in done.stderr
+    assert "no results (filters: --include src/** --lang pyhton)" in done.stderr
 
 
 def test_one_of_something_is_one(folder: Path) -> None:
     assert "1 of 1 file read" in satchel("build", "apples", ".", cwd=folder).stderr
     told = satchel("status", ".", cwd=folder).stdout
-    assert "holds       1 file, " in told
+    assert "content     1 file, " in told
     (folder / "picture.py").write_bytes(bytes(range(256)) * 8)
     satchel("index", ".", cwd=folder)
-    assert "holds       1 file, " in satchel("status", ".", cwd=folder).stdout, "what was not read is not held"
+    assert "content     1 file, " in satchel("status", ".", cwd=folder).stdout, "what was not read is not held"
 
 
 def test_lines_that_are_not_there_are_answered_with_those_that_are(folder: Path) -> None:
@@ -183,5 +183,5 @@ def test_agents_are_told_of_a_server_that_cannot_start(folder: Path, tmp_path: P
     home = {"HOME": str(tmp_path / "home"), "PYTHONPATH": f"{ROOT / 'src'}:{hidden}"}
     done = satchel("install", "claude-code", "--project", "-y", cwd=folder, **home)
     assert done.returncode == 0
-    assert "needs packages that are not installed; first: " in done.stderr
+    assert "needs packages that are not installed: " in done.stderr
     assert "[mcp]" in done.stderr

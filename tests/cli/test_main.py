@@ -194,9 +194,9 @@ def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stdin", "arguments", "code", "says"),
     [
-        (b"[]", [], Exit.NOTHING_FOUND, b"no hits were given"),
+        (b"[]", [], Exit.NOTHING_FOUND, b"the input contains no hits"),
         (b'[{"content": "x", "score": 0.1}]', [], Exit.NOTHING_FOUND, b"below min_relevance=0.5 (the best has 0.10)"),
-        (b'[{"content": "x"}]', ["-b", "3"], Exit.OVER_BUDGET, b"no hit fits; the smallest takes 13 tokens"),
+        (b'[{"content": "x"}]', ["-b", "3"], Exit.OVER_BUDGET, b"no hit fits the budget; the smallest has 13 tokens"),
         (
             b'[{"content": "x y z "}]',
             ["-b", "3", "--overflow", "truncate"],
@@ -234,7 +234,7 @@ def test_bad_hits_can_be_skipped() -> None:
     done = satchel("assemble", "--skip-invalid", stdin=b'[{"content": "good"}, {"score": 1}, 7]')
     assert done.returncode == 0
     assert b"good" in done.stdout
-    assert done.stderr.count(b"left out hits[") == 2
+    assert done.stderr.count(b"skipped hits[") == 2
 
 
 def test_hostile_hits_reach_the_terminal_harmless() -> None:
@@ -397,5 +397,5 @@ def test_every_command_and_every_flag_is_documented(name: str, command: Any) -> 
 
 
 def test_help_names_the_exit_codes() -> None:
-    assert b"4 the budget cannot be met" in b" ".join(satchel("--help").stdout.split())
+    assert b"4 budget too small" in b" ".join(satchel("--help").stdout.split())
     assert satchel("--version").stdout.startswith(b"satchel, version ")

@@ -36,11 +36,11 @@ def test_index_names_what_it_cannot_read_and_makes_pictures(folder: Path) -> Non
     done = satchel(folder, "index", "--page-images")
     assert done.returncode == 0
     assert "closed.pdf is encrypted" in done.stderr
-    assert "1 the same as others" in done.stderr
+    assert "1 duplicates" in done.stderr
     assert "made pictures of 2 pages" in done.stderr
     status = satchel(folder, "status", "--json")
     assert "encrypted" in json.loads(status.stdout)["unread"]["closed.pdf"]
-    assert json.loads(status.stdout)["passed_over"] == 1
+    assert json.loads(status.stdout)["skipped"] == 1
 
 
 def test_research_prints_pages_and_says_what_they_take(folder: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_focus_a_format_and_json(library: Path) -> None:
 
 def test_grants_say_who_may_read_and_are_taken_back(folder: Path) -> None:
     granted = satchel("workspace", "grant", "Projects/Projects", "group:staff", folder=folder)
-    assert "what was not granted is denied" in granted.stderr
+    assert "without a grant are denied" in granted.stderr
     assert satchel("workspace", "group", "staff", "ann", "bob", "-q", folder=folder).returncode == 0
     question = ("build", "When is the launch?", "--type", "search", "-q")
     assert "Launch" in satchel(*question, "--user", "ann", folder=folder).stdout
@@ -82,7 +82,7 @@ def test_grants_say_who_may_read_and_are_taken_back(folder: Path) -> None:
     assert satchel(*question, "--user", "ann", folder=folder).returncode == 3
     wrong = satchel("workspace", "revoke", "Projects/Projects", "group:staff", folder=folder)
     assert wrong.returncode == 1
-    assert "nothing to revoke" in wrong.stderr
+    assert "no grant to revoke" in wrong.stderr
     hidden = satchel("expand", "Projects/Billing#^task-456", "--user", "eve", folder=folder)
     assert hidden.returncode == 3
 
@@ -138,7 +138,7 @@ def test_a_conversation_goes_along(library: Path, tmp_path: Path) -> None:
         (("build", "x", "--hint", "since=2026-02-01", "--hint", "until=2026-01-01"), 2, "must not be before"),
         (("build", "x", "--hint", "include=a", "--hint", "exclude=a"), 2, "which is meant"),
         (("build", "x", "--type", "chat", "-b", "20"), 4, "raise the budget"),
-        (("workspace", "import", "nowhere"), 1, "there is nothing there"),
+        (("workspace", "import", "nowhere"), 1, "does not exist"),
         (("workspace", "grant", "nothing", "ann"), 3, "nothing in this index"),
         (("workspace", "activity", "--action", "edit"), 2, "--user and --block"),
         (("clear",), 2, "satchel workspace export"),

@@ -74,13 +74,13 @@ def test_figures_that_are_too_low_fail(folder: Path, dataset: Path) -> None:  # 
     dataset = written(dataset, questions)
     done = satchel("eval", dataset, "--fail-under", "cover@1000=0.9", "--fail-under", "mrr=0.1", folder=folder)
     assert done.returncode == 1
-    assert "cover@1000 is 0.750; at least 0.9 is wanted" in done.stderr
+    assert "cover@1000 is 0.750; at least 0.9 is required" in done.stderr
     assert "mrr" not in done.stderr
     assert "not in the index" in done.stderr
     assert "src/gone.py" in done.stderr
     quiet = satchel("eval", dataset, "--fail-under", "0.7", "-q", folder=folder)
     assert (quiet.returncode, quiet.stderr) == (0, "")
-    assert "src/gone.py: expected, and can only be missed" in quiet.stdout
+    assert "src/gone.py: expected, but cannot be found" in quiet.stdout
 
 
 def test_a_later_run_is_compared_with_a_saved_one(folder: Path, dataset: Path, tmp_path: Path) -> None:  # noqa: F811
@@ -89,7 +89,7 @@ def test_a_later_run_is_compared_with_a_saved_one(folder: Path, dataset: Path, t
     assert page.read_text().lstrip().lower().startswith("<!doctype html>")
     (folder / "src" / "retry.py").write_text("x = 1\n")
     again = satchel("eval", dataset, "--against", saved, "--fail-on-regression", "-q", folder=folder)
-    assert "satchel against before.json, on 3 questions that both answered" in again.stdout
+    assert "satchel against before.json, on 3 questions in both runs" in again.stdout
     assert "-0.333" in again.stdout or again.returncode == 0  # one question of three: no more than chance
     same = satchel("eval", dataset, "--against", saved, "--json", "-q", folder=folder)
     assert json.loads(same.stdout)["comparison"]["questions"] == 3
@@ -132,7 +132,7 @@ def test_nonsense_is_refused_before_anything_is_asked(
     done = satchel("eval", dataset, *given, folder=folder)
     assert done.returncode == (1 if "--against" in arguments and "--versus" not in arguments else 2), done.stderr
     assert words in done.stderr
-    assert "all were refused" not in done.stderr
+    assert "all questions failed" not in done.stderr
     assert not (folder.parent / "index").exists()
 
 
@@ -163,7 +163,7 @@ def test_a_server_can_be_evaluated(tmp_path: Path) -> None:
         done = satchel("eval", dataset, api.url, "--json", folder=tmp_path, env={"SATCHEL_TOKEN": TOKEN})
         refused = satchel("eval", dataset, api.url, "--set", "ocr=off", folder=tmp_path, env={"SATCHEL_TOKEN": TOKEN})
     assert json.loads(done.stdout)["questions"] == 1, done.stderr
-    assert "are the server's own" in refused.stderr
+    assert "are settings of the server" in refused.stderr
 
 
 def test_interrupted_it_leaves_no_half_report(folder: Path, dataset: Path, tmp_path: Path) -> None:  # noqa: F811
@@ -195,9 +195,9 @@ def test_the_example_is_about_files_that_are_there() -> None:
 def test_nothing_is_written_over_and_nothing_is_asked_in_vain(folder: Path, dataset: Path, tmp_path: Path) -> None:  # noqa: F811
     before = dataset.read_bytes()
     for arguments, words in (
-        (("-o", dataset), "which would be written over"),
-        (("-o", tmp_path / "x", "--html", tmp_path / "x"), "name two files"),
-        (("-o", tmp_path / "none" / "x.json"), "a folder that is not there"),
+        (("-o", dataset), "would be overwritten"),
+        (("-o", tmp_path / "x", "--html", tmp_path / "x"), "give two different files"),
+        (("-o", tmp_path / "none" / "x.json"), "a folder that does not exist"),
         (("--versus", "tok_k=3"), "did you mean top_k"),
     ):
         done = satchel("eval", dataset, *arguments, folder=folder)
@@ -210,7 +210,7 @@ def test_nothing_is_written_over_and_nothing_is_asked_in_vain(folder: Path, data
 def test_when_every_question_is_refused_that_is_an_error(folder: Path, dataset: Path) -> None:  # noqa: F811
     done = satchel("eval", dataset, "--set", "since=yesterday", "-q", folder=folder)
     assert done.returncode == 1
-    assert "all were refused" in done.stderr
+    assert "all questions failed" in done.stderr
     assert "2026-11-01" in done.stderr
 
 

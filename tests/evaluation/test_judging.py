@@ -57,21 +57,21 @@ class TestDataset:
         [
             ("{", "is not JSON"),
             ("[1]", "must be an object"),
-            ('{"files": ["a"]}', "must be a text"),
+            ('{"files": ["a"]}', "must be a string"),
             ('{"query": " ", "files": ["a"]}', "must not be empty"),
-            ('{"query": "q"}', "does not say what is expected"),
+            ('{"query": "q"}', "has no expected result"),
             ('{"query": "q", "file": ["a"]}', "is not a field"),
             ('{"query": "q", "files": "a"}', "must be a list"),
             ('{"query": "q", "files": [1]}', "must be paths"),
             ('{"query": "q", "lines": ["a.py:9-3"]}', "must be like src/app.py:10-20"),
             ('{"query": "q", "lines": ["a.py"]}', "must be like src/app.py:10-20"),
             ('{"query": "q", "pages": ["a.pdf:3"]}', "must be like report.pdf#page=3"),
-            ('{"query": "q", "phrases": [[]]}', "must be texts"),
-            ('{"query": "q", "phrases": [""]}', "must be texts"),
+            ('{"query": "q", "phrases": [[]]}', "must be strings"),
+            ('{"query": "q", "phrases": [""]}', "must be strings"),
             ('{"query": "q", "phrases": ["=="]}', "letters or digits"),
-            ('{"query": "q", "phrases": ["a"], "enough": 2}', "must be a share"),
-            ('{"query": "q\\ud800", "files": ["a"]}', "half a character"),
-            ('{"query": "q", "files": ["a"], "user": 3}', "must be a text"),
+            ('{"query": "q", "phrases": ["a"], "enough": 2}', "must be a number from 0 to 1"),
+            ('{"query": "q\\ud800", "files": ["a"]}', "a lone surrogate"),
+            ('{"query": "q", "files": ["a"], "user": 3}', "must be a string"),
         ],
     )
     def test_what_is_wrong_is_told_with_its_line(self, tmp_path: Path, line: str, words: str) -> None:
@@ -84,13 +84,13 @@ class TestDataset:
     def test_two_questions_of_one_id_are_refused(self, tmp_path: Path) -> None:
         file = tmp_path / "q.jsonl"
         file.write_text('{"query": "q", "files": ["a"], "id": "x"}\n' * 2)
-        with pytest.raises(InvalidInput, match="stands in line 1 too"):
+        with pytest.raises(InvalidInput, match="is also the id in line 1"):
             read_dataset(file)
 
     def test_a_file_without_questions_is_refused(self, tmp_path: Path) -> None:
         file = tmp_path / "q.jsonl"
         file.write_text("\n \n")
-        with pytest.raises(InvalidInput, match="holds no questions"):
+        with pytest.raises(InvalidInput, match="contains no questions"):
             read_dataset(file)
 
 
@@ -339,10 +339,10 @@ class TestEvaluation:
         now = Evaluation(name="b", rows=tuple(replace(row, expected=marks[i < 2]) for i, row in enumerate(after.rows)))
         found = compare(then, now)
         assert (found.questions, found.changed) == (4, 2)
-        assert found.left_out == "2 of which something else is expected now"
+        assert found.left_out == "2 with other expected results now"
         assert compare(before, now).changed == 0, "reports of earlier versions do not say"
         all_new = Evaluation(name="b", rows=tuple(replace(row, expected=marks[1]) for row in after.rows))
-        with pytest.raises(InvalidInput, match="something else of every question"):
+        with pytest.raises(InvalidInput, match="other expected results for every question"):
             compare(then, all_new)
 
     def test_reports_of_other_datasets_cannot_be_compared(self) -> None:
@@ -360,7 +360,7 @@ class TestThresholds:
         found = evaluation([1.0, 0.0])
         assert failures(found, thresholds_from(["0.5", "ndcg@10=0.9"], (100,))) == []
         (line,) = failures(found, thresholds_from(["complete@100=0.6"], (100,)))
-        assert line == "complete@100 is 0.500; at least 0.6 is wanted"
+        assert line == "complete@100 is 0.500; at least 0.6 is required"
 
     @pytest.mark.parametrize("given", ["cover@5=1", "nonsense", "mrr=2", "ndcg@10=x", "=0.5"])
     def test_nonsense_is_refused(self, given: str) -> None:

@@ -249,11 +249,13 @@ def test_bars_stand_on_zero() -> None:
 
 def test_reliability_shows_each_bin_with_its_hits() -> None:
     bins = [
-        Bin(low=0.1, high=0.2, hits=7, said=0.15, right=0.3),
-        Bin(low=0.9, high=1.0, hits=1234, said=0.95, right=1.0),
+        Bin(low=0.1, high=0.2, hits=7, stated=0.15, right=0.3),
+        Bin(low=0.9, high=1.0, hits=1234, stated=0.95, right=1.0),
     ]
     svg = picture(reliability_chart(bins))
-    assert svg.findtext(f"{SVG}desc") == "said 15 %, right 30 % of 7 hits; said 95 %, right 100 % of 1,234 hits"
+    assert (
+        svg.findtext(f"{SVG}desc") == "stated 15 %, relevant 30 % of 7 hits; stated 95 %, relevant 100 % of 1,234 hits"
+    )
     first, second = list(svg.iter(f"{SVG}circle"))
     assert float(first.get("r")) < float(second.get("r"))
     assert float(first.get("cy")) > float(second.get("cy"))
@@ -284,8 +286,8 @@ def test_the_numbers_of_the_pictures_are_in_the_page() -> None:
         assert f"{budget // 1000} k → {run.figures()[f'cover@{budget}'].mean * 100:.3g} % (" in coverage
     assert "p50: 22" in times
     assert "p95: 33" in times
-    assert "said 90 %, right 100 % of 24 hits" in reliability
-    assert "said 35 %, right 33.3 % of 24 hits" in reliability
+    assert "stated 90 %, relevant 100 % of 24 hits" in reliability
+    assert "stated 35 %, relevant 33.3 % of 24 hits" in reliability
 
 
 def test_the_same_run_gives_the_same_bytes() -> None:
@@ -382,7 +384,7 @@ def test_odd_runs_have_a_page(run: Evaluation) -> None:
     told = words(parsed(page))
     assert "What was measured" in headings(page)
     assert "nan" not in told.split()
-    assert ("Relevance said" in told) is any(one.judged for one in run.rows)
+    assert ("Stated relevance" in told) is any(one.judged for one in run.rows)
     assert len(page) < 200_000
     report_page(run, None, run) if run.rows else None
 

@@ -45,7 +45,7 @@ def shared(tmp_path: Path) -> Iterator[Api]:
 
 def test_a_question_gives_what_the_library_gives(api: Api) -> None:
     told = api.owner.post("/v1/context", json={"query": QUESTION, "token_budget": 400}).json()
-    built = api.bag.build(QUESTION, token_budget=400)
+    built = api.local_client.build(QUESTION, token_budget=400)
     want = json.loads(json.dumps(built.to_dict()))
     assert told["statistics"].pop("build_ms") > 0
     del want["statistics"]["build_ms"]
@@ -58,7 +58,7 @@ def test_the_text_alone_can_be_had(api: Api) -> None:
     body = {"query": QUESTION, "token_budget": 400}
     answer = api.owner.post("/v1/context", json=body, headers={"Accept": "text/plain"})
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.text == api.bag.build(QUESTION, token_budget=400).text
+    assert answer.text == api.local_client.build(QUESTION, token_budget=400).text
     assert int(answer.headers["x-tokens"]) <= 400
 
 
@@ -397,7 +397,7 @@ def test_an_index_run_tells_how_far_it_is(api: Api) -> None:
 
 
 def test_a_run_that_fails_is_a_problem(api: Api) -> None:
-    api.bag.auto_index.busy_wait_s = 0.1
+    api.local_client.auto_index.busy_wait_s = 0.1
     with api.engine.store.lock():
         answer = api.owner.post("/v1/index", json={})
         assert (answer.status_code, answer.json()["code"]) == (503, "index-busy")
@@ -481,7 +481,7 @@ def test_uploads_and_edits_wait_for_each_other(api: Api) -> None:
         while not stop.is_set():
             api.owner.post("/v1/activity", json={"block": "retry.py", "user": "ann"})
 
-    api.bag.index()
+    api.local_client.index()
     thread = threading.Thread(target=edit)
     thread.start()
     try:

@@ -299,7 +299,7 @@ def test_a_link_from_the_terminal_makes_a_session(server: Running) -> None:
 def test_a_wrong_code_makes_none(server: Running, client: httpx.Client, query: str) -> None:
     refused = client.get("/login" + query.format(code=server.keys.one_time_code(OWNER)))
     said = is_problem(refused, 403, "login-link-used")
-    assert "new one" in said["detail"]
+    assert "new link" in said["detail"]
 
 
 def test_a_token_makes_a_session_for_our_own_page_alone(server: Running) -> None:

@@ -132,7 +132,7 @@ def test_nothing_to_answer_from_is_said_without_asking(tmp_path: Path, endpoint:
     with served(root, tmp_path / "index") as api:
         told = api.owner.post("/api/research/ask", json={"query": "When was it dredged?"}).json()
         assert told["sources"] == []
-        assert "Nothing was found" in told["answer"]
+        assert "No results" in told["answer"]
         assert heard(api, {"query": "When was it dredged?", "stream": True})[-1].kind == "done"
     assert not endpoint.bodies
 

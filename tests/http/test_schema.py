@@ -61,7 +61,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     folder = tmp_path_factory.mktemp("schema")
     with served(files(folder / "root"), folder / "index", limits=HttpLimits(), every=3600.0) as found:
         fill(found.engine)
-        found.bag.index()
+        found.local_client.index()
         yield found
 
 
@@ -124,5 +124,5 @@ def test_nothing_is_given_for_a_wrong_token(api: Api) -> None:
 
 def test_the_description_can_be_had_without_a_server(tmp_path: Path) -> None:
     root = files(tmp_path / "root")
-    with open_local(root, index_dir=str(tmp_path / "index")) as bag:
-        assert create_app(bag.engine).openapi()["info"]["title"] == "Satchel"
+    with open_local(root, index_dir=str(tmp_path / "index")) as local_client:
+        assert create_app(local_client.engine).openapi()["info"]["title"] == "Satchel"

@@ -397,13 +397,13 @@ def open_sockets(process: Process) -> int:
 
 def test_it_listens_on_this_machine_only() -> None:
     for host in ("0.0.0.0", "::", "10.1.2.3", "192.0.2.1"):
-        with pytest.raises(InvalidOption, match="this machine's own address"):
+        with pytest.raises(InvalidOption, match="a loopback address"):
             bind(host)
     for host in ("127.0.0.1", "127.0.0.2", "localhost"):
         listener = bind(host)
         listener.socket.close()
         assert listener.host.startswith("127.")
-    with pytest.raises(InvalidOption, match="not known on this machine"):
+    with pytest.raises(InvalidOption, match="cannot be resolved"):
         bind("no-such-name.invalid")
     for odd in ("", "a" * 300, "127.0.0.1\0x"):
         with pytest.raises(InvalidOption):
@@ -415,7 +415,7 @@ def test_with_keys_it_listens_where_it_is_told() -> None:
     listener.socket.close()
     assert listener.url == f"http://127.0.0.1:{listener.port}"
     assert listener.hosts == {f"127.0.0.1:{listener.port}", f"localhost:{listener.port}"}
-    with pytest.raises(InvalidOption, match="cannot be listened at"):
+    with pytest.raises(InvalidOption, match="cannot listen on this address"):
         bind("192.0.2.1", 0, keys_are_given=True)
 
 
@@ -433,7 +433,7 @@ def test_it_can_listen_at_the_newer_loopback() -> None:
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(InvalidOption, match="is taken") as caught:
+        with pytest.raises(InvalidOption, match="is in use") as caught:
             bind("127.0.0.1", port)
         assert caught.value.field == "port"
         assert caught.value.value == port
@@ -451,10 +451,10 @@ def test_an_application_that_does_not_start_says_why() -> None:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> Any:
         if app.title:
-            raise WorkspaceMissing("root", "/nowhere", "is no folder")
+            raise WorkspaceMissing("root", "/nowhere", "is not a folder")
         yield
 
-    with pytest.raises(WorkspaceMissing, match="no folder"), running_on(lambda _: FastAPI(lifespan=lifespan)):
+    with pytest.raises(WorkspaceMissing, match="not a folder"), running_on(lambda _: FastAPI(lifespan=lifespan)):
         pytest.fail("it started")
 
 

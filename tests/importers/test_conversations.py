@@ -142,8 +142,8 @@ def test_parts_and_tools_are_kept_as_text_and_pictures_as_notices(tmp_path: Path
     found = told(written(tmp_path, text))
     assert found.said == [("user", "Look:\n\nwhat is it?"), ("assistant", 'see({"x": 1})'), ("tool", "a cat")]
     assert [(one.where, one.problem) for one in found.notices] == [
-        ("chat.jsonl, line 1, message 1", "an attachment (image_url) could not be taken over; only the text was"),
-        ("chat.jsonl, line 4, message 4", "the attachment plan.pdf could not be taken over; only the text was"),
+        ("chat.jsonl, line 1, message 1", "an attachment (image_url) could not be imported; only the text was"),
+        ("chat.jsonl, line 4, message 4", "the attachment plan.pdf could not be imported; only the text was"),
     ]
 
 
@@ -156,7 +156,7 @@ def test_an_id_that_is_not_one_of_the_message_loses_no_message(tmp_path: Path) -
 def test_many_attachments_are_one_short_notice(tmp_path: Path) -> None:
     parts = [{"type": "file", "name": f"{number}.pdf"} for number in range(1000)]
     (notice,) = told(written(tmp_path, lines_of({"role": "user", "content": ["Hi", *parts]}))).notices
-    assert notice.problem.endswith("the attachment 4.pdf and 995 more could not be taken over; only the text was")
+    assert notice.problem.endswith("the attachment 4.pdf and 995 more could not be imported; only the text was")
 
 
 def test_many_conversations_of_one_id_do_not_take_long(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_session_of_claude_code_is_read_with_its_own_ids_and_replies(tmp_path:
     assert [one.id for one in found.messages] == [uuid(number) for number in (1, 4, 5, 6, 7, 8)]
     # What answers a message that was left out answers what that one answered.
     assert found.replies == {uuid(4): uuid(1), uuid(5): uuid(4), uuid(6): uuid(5), uuid(7): uuid(1)}
-    assert [one.problem for one in found.notices] == [f"the message {uuid(6)} is there twice; one was left out"]
+    assert [one.problem for one in found.notices] == [f"the message {uuid(6)} is a duplicate; it was left out"]
 
 
 def test_a_folder_of_sessions_is_read_and_what_holds_none_is_a_notice(tmp_path: Path) -> None:
@@ -309,10 +309,10 @@ def test_the_shown_branch_of_a_chatgpt_conversation_is_taken_over(tmp_path: Path
     assert found.messages[3].metadata == {"role": "assistant", "model": "gpt-y"}
     where = "conversations.json, conversation 1"
     assert [(one.where, one.problem) for one in found.notices] == [
-        (where, "messages on branches that were not shown last were left out: 1"),
+        (where, "messages on inactive branches were left out: 1"),
         (
             f"{where}, message 5",
-            "an attachment (image_asset_pointer), the attachment cat.png could not be taken over; only the text was",
+            "an attachment (image_asset_pointer), the attachment cat.png could not be imported; only the text was",
         ),
     ]
 
@@ -397,8 +397,8 @@ def test_an_export_of_claude_is_read_without_the_branches_that_were_left(tmp_pat
     ]
     assert found.replies == {uuid(3): uuid(1), uuid(4): uuid(3)}
     assert [one.problem for one in found.notices] == [
-        "messages on branches that were not shown last were left out: 1",
-        "the attachment soil.pdf could not be taken over; only the text was",
+        "messages on inactive branches were left out: 1",
+        "the attachment soil.pdf could not be imported; only the text was",
     ]
 
 
@@ -477,19 +477,19 @@ def packed(path: Path, **entries: bytes) -> Path:
 
 def test_an_archive_that_was_made_to_harm_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.zip"
-    with pytest.raises(InvalidInput, match=r"holds no conversations\.json"):
+    with pytest.raises(InvalidInput, match=r"contains no conversations\.json"):
         list(read_conversations(packed(path, other=b"[]", a__b__conversations=b"[]")))
     with pytest.raises(InvalidInput, match="more than 200 times its size"):
         list(read_conversations(packed(path, conversations=b"[" + b" " * 30_000_000 + b"]")))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("conversations.json", "[]")
-    with pytest.raises(InvalidInput, match="unusual way"):
+    with pytest.raises(InvalidInput, match="unsupported compression"):
         list(read_conversations(path))
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("conversations.json", "[]")
         with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("conversations.json", "[]")
-    with pytest.raises(InvalidInput, match="twice under one name"):
+    with pytest.raises(InvalidInput, match="two files with the same name"):
         list(read_conversations(path))
     packed(path, conversations=b"[]")
     data = bytearray(path.read_bytes())
@@ -500,7 +500,7 @@ def test_an_archive_that_was_made_to_harm_is_refused(tmp_path: Path, monkeypatch
     many = {f"f{number}": b"" for number in range(60)}
     packed(path, conversations=b"[]", **many)
     monkeypatch.setattr(conversations, "_MOST_ENTRIES", 50)
-    with pytest.raises(InvalidInput, match="holds more than 50 files"):
+    with pytest.raises(InvalidInput, match="contains more than 50 files"):
         list(read_conversations(path))
     monkeypatch.setattr(conversations, "_MOST_DIRECTORY_BYTES", 1000)
     with pytest.raises(InvalidInput, match="list of files is too long"):

@@ -105,7 +105,7 @@ def test_front_matter_is_read_as_obsidian_reads_it() -> None:
 )
 def test_front_matter_that_cannot_be_trusted_is_kept_as_text_and_reported(front: str, tmp_path: Path) -> None:
     records = read(tmp_path, {"a.md": f"---\n{front}\n---\nThe text.\n"})
-    assert "kept as text" in notices(records)["a.md"]
+    assert "imported as text" in notices(records)["a.md"]
     assert [(block.type, block.content) for block in blocks(records)[1:]] == [
         (BlockType.CODE, front),
         (BlockType.TEXT, "The text."),
@@ -395,7 +395,7 @@ def test_a_vault_without_notes_still_says_what_was_left_out(tmp_path: Path) -> N
 def test_bytes_that_are_not_text_are_shown_and_reported(tmp_path: Path) -> None:
     records = read(tmp_path, {"a.md": b"caf\xe9 [[b]]\n", "b.md": b"\0\0binary"})
     assert [block.content for block in blocks(records) if block.parent == "a"] == ["caf⟦0xE9⟧ [[b]]"]
-    assert notices(records) == {"a.md": "1 bytes that are not text were made visible", "b.md": "not read: binary"}
+    assert notices(records) == {"a.md": "1 bytes that are not UTF-8 were escaped", "b.md": "not read: binary"}
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:

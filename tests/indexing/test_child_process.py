@@ -55,7 +55,7 @@ def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline() -> Non
     with Parsers(1, deadline=0.2) as parsers:
         parsers._make_child = lambda: ChildProcess(code)
         outline = parsers.submit(SourceFile("a.py", PYTHON)).result()
-    assert "read by its lines" in outline.note
+    assert "split by lines" in outline.note
 
 
 def test_an_answer_that_is_no_outline_is_refused_and_never_executed(tmp_path: Path) -> None:

@@ -134,12 +134,12 @@ class TestIndexing:
         with engine_for(folder) as engine:
             report = engine.index()
             again = engine.index()
-        reasons = dict(report.passed_paths)
+        reasons = dict(report.skipped_paths)
         assert "encrypted" in reasons["closed.pdf"]
         assert "empty" in reasons["empty.pdf"]
         assert reasons["odd.pdf"]
         assert report.read == 5
-        assert (again.read, dict(again.passed_paths)) == (0, reasons)
+        assert (again.read, dict(again.skipped_paths)) == (0, reasons)
 
     def test_a_document_without_content_stops_nobody(self, folder: Path) -> None:
         (folder / "empty.html").write_text("<html><body></body></html>")
@@ -233,7 +233,7 @@ class TestIndexing:
     def test_what_is_too_large_is_passed_over(self, folder: Path) -> None:
         with engine_for(folder, max_document_bytes=1000) as engine:
             report = engine.index()
-        assert dict(report.passed_paths)["garden.pdf"] == "too-large"
+        assert dict(report.skipped_paths)["garden.pdf"] == "too-large"
 
     @pytest.mark.parametrize(("reading", "expected"), [("off", {"code.py"}), ("auto", None), ("all", None)])
     def test_documents_can_be_left_alone(self, folder: Path, reading: str, expected: set[str] | None) -> None:

@@ -251,7 +251,7 @@ def test_pictures_are_left_alone_without_an_engine_or_when_nobody_wants_them_rea
     assert (off.notes, [page.seen for page in off.pages]) == ((), [""] * 3)
     without = read("whales.pdf", data, ReadOptions(engine="none"))
     assert without.notes == (
-        "has pictures that may have text in them; install tesseract-ocr, or Satchel's extra ocr, to read them",
+        "has pictures that may contain text; install tesseract-ocr or Satchel's extra `ocr` to read them",
     )
     assert [page.pictures for page in without.pages] == [1] * 3
     assert read("text.pdf", text_pdf(1), ReadOptions(engine="none")).notes == ()
@@ -307,7 +307,7 @@ def test_slides_that_were_moved_are_numbered_as_they_are_shown() -> None:
 def test_a_scan_without_an_engine_says_what_to_install() -> None:
     document = read("scan.pdf", scanned_pdf(SCAN), ReadOptions(engine="none"))
     assert document.pages[0].markdown == ""
-    assert document.notes == ("is a scan; install tesseract-ocr, or Satchel's extra ocr, to read it",)
+    assert document.notes == ("is a scan; install tesseract-ocr or Satchel's extra `ocr` to read it",)
 
 
 def test_recognizing_ends_when_its_time_is_used_up() -> None:
@@ -324,7 +324,7 @@ def test_a_language_that_tesseract_lacks_is_named_and_the_others_are_used(langua
     lacking = languages.removeprefix("eng+")
     package = f"tesseract-ocr-{lacking.replace('_', '-')}"
     assert document.notes == (
-        f"its pictures were read without {lacking}, which Tesseract lacks here: apt install {package}",
+        f"its pictures were read without {lacking}, which Tesseract lacks: apt install {package}",
     )
     assert " ".join(document.pages[0].markdown.split()) == " ".join(SCAN)
     assert read("text.pdf", text_pdf(1), options).notes == ()
@@ -582,7 +582,7 @@ def test_what_the_bytes_are_decides_over_the_name() -> None:
     assert "secret of the vault" in markdown_of(read("letter.docx", encrypted_pdf("")))
     assert read("table.docx", xlsx_of({"S": [["a"], ["b"]]})).pages[0].name == "S"
     lie = read_document("report.pdf", b"This is but a text.\n", ReadOptions())
-    assert lie == Unreadable("is not what its name says: no PDF, but plain text")
+    assert lie == Unreadable("does not match its extension: expected PDF, found plain text")
 
 
 def test_pages_are_rendered_in_the_size_and_form_that_was_asked_for() -> None:

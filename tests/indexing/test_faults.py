@@ -253,11 +253,13 @@ def test_a_second_indexer_is_told_who_is_at_work_and_a_build_answers_meanwhile(
     assert isinstance(engine.store, EmbeddedStore)
     with engine.store.lock():
         second = satchel("index", work=work)
-        assert is_clear(second, 1, f"another process (pid {os.getpid()}) is indexing this workspace; wait for it")
+        assert is_clear(
+            second, 1, f"another process (pid {os.getpid()}) is indexing this workspace; wait until it is done"
+        )
         built = satchel("build", "stripes of a zebra", work=work)
         assert built.returncode == 0
         assert "def zebra(stripes)" in built.stdout
-        assert "another process is indexing; answering from what is there" in built.stderr
+        assert "another process is indexing; answering from the existing index" in built.stderr
     assert satchel("index", work=work).returncode == 0
     assert found(engine, "okapi")[0] == "src/new.py"
 
@@ -398,7 +400,9 @@ def test_whoever_asks_while_it_is_closed_is_told_so(work: Path) -> None:
         engine.close()
 
     *told, _ = together(9, lambda number: (close if number == 8 else ask)(number))
-    assert {(type(one), getattr(one, "problem", None)) for one in told} == {(StoreUnavailable, "it was closed")}, told
+    assert {(type(one), getattr(one, "problem", None)) for one in told} == {
+        (StoreUnavailable, "the store is closed")
+    }, told
     assert files_held() == before
     with pytest.raises(StoreUnavailable, match="closed"):
         engine.search("zebra")
@@ -477,7 +481,7 @@ def test_a_full_disk_is_said_to_be_so_and_the_next_run_begins_anew(room: int, tm
     write(work, {f"m{i}.py": ZEBRA * 8 for i in range(60)})
     done = satchel("index", work=work, first=with_files_of_at_most(room))
     assert is_clear(done, 1, "the index cannot be written")
-    assert "make room" in done.stderr
+    assert "free disk space" in done.stderr
     with engine_of(work) as engine:
         assert engine.index().read == 60
         assert len(engine.search("zebra", top_k=60).hits) == 60
@@ -740,7 +744,7 @@ def test_any_bytes_that_a_file_can_hold_come_through(work: Path) -> None:
         (work / name).write_bytes(data)
     with engine_of(work) as engine:
         report = engine.index()
-        assert dict(report.passed_paths) == {"nul_early.py": "binary", "utf16.txt": "binary"}
+        assert dict(report.skipped_paths) == {"nul_early.py": "binary", "utf16.txt": "binary"}
         hits = engine.search("zebra", top_k=100).hits
         assert {hit.path for hit in hits} >= set(odd) - {"nul_early.py", "utf16.txt", "only_newlines.py", "empty.py"}
         assert all(is_what_the_file_says(hit, work) for hit in hits)
@@ -827,7 +831,7 @@ def test_what_a_file_becomes_between_the_walk_and_the_reading_harms_nobody(becom
                 path.symlink_to("/proc/kmsg")
         report = engine.index(changes=changes)
         assert report.read == 2
-        assert [path for path, _ in report.passed_paths] == ["src/zebra.py"]
+        assert [path for path, _ in report.skipped_paths] == ["src/zebra.py"]
         assert set(engine.store.files()) == {"src/giraffe.py", "docs/animals.md"}
         assert not any("okapi" in hit.content for hit in engine.search("okapi").hits)
         if become == "nothing":
@@ -852,12 +856,12 @@ def test_sparse_files_of_a_hundred_megabytes_cost_nothing(work: Path) -> None:
         with (work / name).open("wb") as sparse:
             sparse.truncate(100_000_000)
     with engine_of(work) as engine:
-        assert engine.index().passed_over == {"too-large": 2}
+        assert engine.index().skipped == {"too-large": 2}
     (work / "large.py").unlink()
     os.truncate(work / "large.txt", 20_000_000)
     with engine_of(work, max_file_bytes=20_000_000) as engine:
         report = engine.index()
-        assert report.passed_over == {"binary": 1}
+        assert report.skipped == {"binary": 1}
         assert engine.status().bytes_on_disk < 1_000_000
 
 
@@ -1022,7 +1026,7 @@ def test_a_source_that_keeps_the_parser_busy_is_read_by_its_lines(work: Path, mo
         assert found(engine, "zebra")[0] == "src/zebra.py"
         assert engine.index().read == 0
     notes = dict(in_truth(work, "SELECT path, note FROM file"))
-    assert notes[b"src/a_killer.py"] == notes[b"src/template.cpp"] == "the parser failed on it; read by its lines"
+    assert notes[b"src/a_killer.py"] == notes[b"src/template.cpp"] == "the parser failed; the file was split by lines"
     assert notes[b"src/zebra.py"] == ""
 
 
@@ -1117,7 +1121,7 @@ def test_a_parser_that_does_not_even_listen_has_a_deadline_too() -> None:
         done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, timeout=HANG_SECONDS, check=True)
     except subprocess.TimeoutExpired as hung:
         pytest.fail(f"it hung after {hung.stdout!r}")
-    assert done.stdout.count(b"read by its lines") == 2
+    assert done.stdout.count(b"split by lines") == 2
 
 
 def test_functions_in_functions_take_no_more_room_than_others(work: Path) -> None:
@@ -1253,7 +1257,7 @@ def test_links_out_of_the_workspace_are_not_followed(work: Path) -> None:
     (work / "dangling.py").symlink_to("/nowhere/at/all")
     with engine_of(work) as engine:
         report = engine.index()
-        assert report.passed_over == {"link": 4}
+        assert report.skipped == {"link": 4}
         # What was a folder when it was read becomes a link.
         write(work, {"sub/okapi.py": "def quagga():\n    return 'quagga'\n"})
         engine.index()
@@ -1278,9 +1282,9 @@ def test_folders_and_files_that_may_not_be_read_are_listed_and_the_rest_is_read(
         done = satchel("index", "--list-skipped", work=work, first=WITHOUT_ROOTS_RIGHTS)
         assert done.returncode == 0, done.stderr
         assert set(done.stdout.splitlines()) == {"unreadable\tclosed", "unreadable\tsrc/closed.py"}
-        assert "3 of 3 files read, 2 passed over" in done.stderr
+        assert "3 of 3 files read, 2 skipped" in done.stderr
         told = satchel("status", work=work, first=WITHOUT_ROOTS_RIGHTS).stdout
-        assert "up to date; 2 passed over" in told, "they are not looked at again and again"
+        assert "up to date; 2 skipped" in told, "they are not looked at again and again"
     finally:
         (work / "closed").chmod(0o700)
         (work / "src/closed.py").chmod(0o600)
@@ -1342,7 +1346,7 @@ def test_a_workspace_that_is_not_there_is_wrong_usage(work: Path) -> None:
     for arguments in (("build", "zebra", "nowhere"), ("index", "src/zebra.py")):
         assert is_clear(satchel(*arguments, work=work), 2, "path=")
     gone = "import os\nos.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
-    assert is_clear(satchel("index", work=work, first=gone), 2, "there is no such folder")
+    assert is_clear(satchel("index", work=work, first=gone), 2, "the folder does not exist")
     assert not Path(indexes(work)).exists()
 
 

@@ -582,11 +582,11 @@ def test_an_answer_takes_no_more_memory_than_it_has_bytes_for() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (FRAME_HEADER.pack(1 << 40), "gave more text than is taken"),
-        (frame(b"cos\nsyste"), "senseless"),
-        (frame(encode(Answer(picture=b"abc"))), "senseless"),
-        (frame(b""), "senseless"),
-        (b"", "made its reader end"),
+        (FRAME_HEADER.pack(1 << 40), "contains too much text"),
+        (frame(b"cos\nsyste"), "invalid answer"),
+        (frame(encode(Answer(picture=b"abc"))), "invalid answer"),
+        (frame(b""), "invalid answer"),
+        (b"", "made its reader exit"),
     ],
 )
 def test_a_child_taken_over_by_a_file_cannot_deceive_its_parent(answer: bytes, reason: str) -> None:

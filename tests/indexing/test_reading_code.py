@@ -186,7 +186,7 @@ def test_a_file_that_stalls_its_parser_is_read_by_its_lines_and_others_are_not_h
     assert not is_tame(nested.text)
     with Parsers(1, deadline=0.02) as parsers:
         stalled, after = (parsers.submit(source).result() for source in (nested, SourceFile("a.py", PYTHON)))
-    assert "read by its lines" in stalled.note
+    assert "split by lines" in stalled.note
     with Parsers(1) as parsers:
         fine = parsers.submit(SourceFile("a.py", PYTHON)).result()
     assert fine.blocks

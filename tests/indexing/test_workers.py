@@ -261,7 +261,7 @@ def test_what_kills_every_worker_is_done_here(two: RayWorkers) -> None:
     assert [one._replace(vectors=None) for one in prepared] == alone
     unembedded = [i for i, one in enumerate(prepared) if one.vectors is None]
     assert unembedded == list(range(2 * BATCH_FILES)), "the two batches, and no other"
-    assert any("prepared on this machine" in note for note in two.notes)
+    assert any("read on this machine" in note for note in two.notes)
 
 
 def test_a_source_that_is_too_much_for_its_parser_is_read_by_its_lines_anywhere(two: RayWorkers) -> None:
@@ -269,7 +269,7 @@ def test_a_source_that_is_too_much_for_its_parser_is_read_by_its_lines_anywhere(
     prepared = list(two.prepare(jobs))
     assert [one.path for one in prepared] == ["a.py", "killer.py", "b.md"]
     assert [bool(one.outline.note) for one in prepared] == [False, True, False]
-    assert prepared[1].outline.note == "the parser failed on it; read by its lines"
+    assert prepared[1].outline.note == "the parser failed; the file was split by lines"
 
 
 # -- how much at once
@@ -404,7 +404,7 @@ def session(leader: int) -> list[int]:
 def test_a_cluster_that_is_not_there_is_said_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    said = rf"127\.0\.0\.1:{port}.*nobody answers there.*without --on"
+    said = rf"127\.0\.0\.1:{port}.*no answer.*without --on"
     with (
         RayWorkers(f"ray://127.0.0.1:{port}", Tools(NO_DOCUMENTS), StaticEmbedder()) as workers,
         pytest.raises(ServerUnavailable, match=said),
@@ -419,7 +419,7 @@ def test_one_who_answers_nothing_is_waited_for_only_so_long() -> None:
         with (
             RayWorkers(where, Tools(NO_DOCUMENTS), StaticEmbedder(), patience=2.0) as workers,
             no_blow_up("the wait"),
-            pytest.raises(ServerUnavailable, match="said nothing for 2 s"),
+            pytest.raises(ServerUnavailable, match="no message from Ray for 2 s"),
         ):
             list(workers.prepare([Job("a.txt", "a\n")]))
 
@@ -427,8 +427,10 @@ def test_one_who_answers_nothing_is_waited_for_only_so_long() -> None:
 def test_a_worker_that_would_make_something_else_of_a_file_is_refused() -> None:
     ours = kind_here(POLICY, StaticEmbedder())
     assert what_differs("node", kind_here(POLICY, StaticEmbedder()), ours) == ""
-    assert "has the embedder stranger/1" in what_differs("node", kind_here(POLICY, Stranger()), ours)
-    assert "reads documents otherwise (off)" in what_differs("node", kind_here(NO_DOCUMENTS, StaticEmbedder()), ours)
+    assert "uses the embedder stranger/1" in what_differs("node", kind_here(POLICY, Stranger()), ours)
+    assert "reads documents in another way (off)" in what_differs(
+        "node", kind_here(NO_DOCUMENTS, StaticEmbedder()), ours
+    )
     assert "another Satchel" in what_differs("node", ours._replace(code="0"), ours)
 
 

@@ -389,7 +389,7 @@ def test_pictures_are_found_in_two_stages_and_scored_exactly(opened: Opened) -> 
 @in_a_folder
 def test_an_embedder_that_looks_at_pictures_wants_them(opened: Opened) -> None:
     library = opened(page_embedder=ColourEmbedder())
-    with pytest.raises(InvalidInput, match=r"images.*colours/1 looks at them"):
+    with pytest.raises(InvalidInput, match=r"images.*colours/1 needs the pictures"):
         library.add_document("p", "p.pdf", CRISIS, timestamp=WHEN)
     library.add_document("p", "p.pdf", CRISIS, timestamp=WHEN, images=lambda page: picture("red") if page == 2 else b"")
     assert keys(library.search("red", 9, "visual")) == [("p", 2)], "a page without a picture has no vectors"
@@ -487,7 +487,7 @@ def test_odd_ids_and_names_are_kept_as_they_are(opened: Opened, doc_id: str) -> 
 @pytest.mark.parametrize("pages", [[Page(0, "a")], [Page(1, "a"), Page(1, "b")]], ids=["zero", "twice"])
 @in_a_folder
 def test_pages_need_numbers_of_their_own(opened: Opened, pages: list[Page]) -> None:
-    with pytest.raises(InvalidInput, match="numbers of their own"):
+    with pytest.raises(InvalidInput, match="distinct numbers"):
         opened().add_document("a", "a.pdf", pages, timestamp=WHEN)
     with pytest.raises(InvalidInput, match="doc_id"):
         opened().add_document("", "a.pdf", [], timestamp=WHEN)
@@ -596,7 +596,7 @@ def test_pages_that_another_program_wrote_are_found(filled: Callable[..., Chroma
     text = library.search("solar panels electricity roofs", 5, "text")
     assert keys(text)[0] == ("r2", 1)
     assert all(0 < hit["score"] <= 1 for hit in text)
-    assert any("do not say which page" in note for note in text.notes)
+    assert any("without a document and page" in note for note in text.notes)
     looks = library.search("solar panels", 9, "visual")
     assert any("scored by their pooled vector" in note for note in looks.notes)
     assert all(0 < hit["score"] <= 1 for hit in looks)
@@ -725,7 +725,7 @@ def test_nothing_is_told_to_anybody_and_calls_have_a_time_limit(tmp_path: Path, 
 
 def test_a_server_that_is_not_there_is_told_with_its_address() -> None:
     number = free_port()
-    with pytest.raises(LibraryUnavailable, match=rf"http://127\.0\.0\.1:{number}.*nobody answers.*chroma run"):
+    with pytest.raises(LibraryUnavailable, match=rf"http://127\.0\.0\.1:{number}.*no answer.*chroma run"):
         ChromaLibrary.server("127.0.0.1", number)
 
 
@@ -762,7 +762,7 @@ def test_a_folder_that_this_process_opened_otherwise_is_told(tmp_path: Path) -> 
     import chromadb
 
     theirs = chromadb.PersistentClient(str(tmp_path), settings=chromadb.config.Settings(allow_reset=True))
-    with pytest.raises(LibraryUnavailable, match="give that client to ChromaLibrary"):
+    with pytest.raises(LibraryUnavailable, match="pass that client to ChromaLibrary"):
         ChromaLibrary.persistent(tmp_path)
     assert ChromaLibrary(theirs).doc_ids() == []
 

@@ -171,7 +171,7 @@ def test_a_sentence_transformer_of_your_own_needs_a_name_and_has_the_same_vector
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(bert_folder))
-    with pytest.raises(InvalidOption, match="which model this is"):
+    with pytest.raises(InvalidOption, match="name the model"):
         SentenceTransformersEmbedder(model)
     own = SentenceTransformersEmbedder(model, name="tiny")
     assert own.name == "sentence-transformers:tiny"
@@ -287,7 +287,7 @@ def test_a_fastembed_model_of_your_own_keeps_its_name_and_its_vectors(onnx_folde
 
 
 def test_a_nameless_model_in_place_of_fastembeds_needs_a_name() -> None:
-    with pytest.raises(InvalidOption, match="which model this is"):
+    with pytest.raises(InvalidOption, match="name the model"):
         FastembedEmbedder(object())
 
 
@@ -545,27 +545,27 @@ def test_an_endpoint_that_is_not_there_is_an_error_that_names_the_address(waits:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"<html>hello</html>", "makes no sense"),
-        (b"", "makes no sense"),
-        (b"\xff\xfe\x00", "makes no sense"),
-        (b"[" * 200_000, "makes no sense"),
-        (b"[]", "makes no sense"),
-        (b'{"data": null}', "makes no sense"),
-        (b'{"data": {"0": 1, "1": 2}}', "makes no sense"),
-        (b'{"data": [1, 2]}', "makes no sense"),
+        (b"<html>hello</html>", "is invalid"),
+        (b"", "is invalid"),
+        (b"\xff\xfe\x00", "is invalid"),
+        (b"[" * 200_000, "is invalid"),
+        (b"[]", "is invalid"),
+        (b'{"data": null}', "is invalid"),
+        (b'{"data": {"0": 1, "1": 2}}', "is invalid"),
+        (b'{"data": [1, 2]}', "is invalid"),
         (b'{"error": "no such model"}', "KeyError"),
         (rows_of([[1.0]]), "1 rows for 2 texts"),
         (rows_of([[1.0]] * 3), "3 rows for 2 texts"),
-        (rows_of([[1.0], [1.0, 2.0]]), "makes no sense"),
+        (rows_of([[1.0], [1.0, 2.0]]), "is invalid"),
         (rows_of([[], []]), r"shape \(2, 0\)"),
         (rows_of([1.0, 2.0]), r"shape \(2,\)"),
-        (rows_of([["one"], ["two"]]), "makes no sense"),
-        (rows_of([[10**400], [1]]), "makes no sense"),
+        (rows_of([["one"], ["two"]]), "is invalid"),
+        (rows_of([[10**400], [1]]), "is invalid"),
         (rows_of([[1.0], [math.nan]]), "NaN"),
         (rows_of([[1.0], [-math.inf]]), "NaN"),
-        (rows_of([[1.0], [None]]), "NaN|no sense"),
+        (rows_of([[1.0], [None]]), "NaN|is invalid"),
         (rows_of([[1.0], [2.0]], places=[0, 7]), r"numbered \[0, 7\]"),
-        (rows_of([[1.0], [2.0]], places=[0, "1"]), "makes no sense"),
+        (rows_of([[1.0], [2.0]], places=[0, "1"]), "is invalid"),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_an_error_and_no_vector(
@@ -663,7 +663,7 @@ def test_the_key_is_in_no_error(endpoint: Endpoint, ask: Callable[..., OpenAIEmb
 
 @pytest.mark.parametrize("key", [f"{KEY}\nX-Header: 1", f"{KEY}é", f"\x00{KEY}"])
 def test_a_key_that_no_header_can_carry_is_an_error_that_does_not_show_it(key: str) -> None:
-    with pytest.raises(EmbedderUnavailable, match="pasted") as caught:
+    with pytest.raises(EmbedderUnavailable, match="copied") as caught:
         OpenAIEmbedder("tiny", key=key)
     assert KEY not in str(caught.value)
 
@@ -749,7 +749,7 @@ def test_an_index_of_one_embedder_refuses_another(
         pytest.raises(EmbedderMismatch, match="satchel clear") as caught,
     ):
         engine.index()
-    assert (caught.value.held, caught.value.asked) == ("openai:tiny", "satchel-static-1")
+    assert (caught.value.stored, caught.value.requested) == ("openai:tiny", "satchel-static-1")
     with opened(workspace, ask()) as engine:
         engine.index()
         assert engine.search("backoff").hits[0].path == "retry.py"

@@ -44,7 +44,7 @@ class TestLangChain:
         assert [chunk.relevance for chunk in ranked] == [1.0, 0.75, 0.5]
 
     def test_a_score_that_is_no_relevance_says_what_to_do(self) -> None:
-        with pytest.raises(InvalidHit, match="'rank' for BM25"):
+        with pytest.raises(InvalidHit, match="any other"):
             from_langchain([(Document(page_content="x"), 12.3)])
         with pytest.raises(InvalidOption, match="relevance, cosine, distance, rank"):
             from_langchain([], scores="dist")
@@ -101,7 +101,7 @@ def test_scores_are_read_as_the_caller_says() -> None:
     assert relevances([5.0], ScoreKind.RANK) == [1.0]
     with pytest.raises(InvalidHit, match="distance"):
         relevances([-1.0], ScoreKind.DISTANCE)
-    with pytest.raises(InvalidHit, match="no relevance"):
+    with pytest.raises(InvalidHit, match="not a relevance"):
         relevances([float("nan")], ScoreKind.RELEVANCE)
 
 

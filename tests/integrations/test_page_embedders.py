@@ -249,7 +249,7 @@ def test_a_text_model_is_refused_as_of_another_kind(tmp_path: Path) -> None:
     from transformers import BertConfig, BertModel
 
     BertModel(BertConfig(vocab_size=32, **SMALL)).save_pretrained(tmp_path)
-    with pytest.raises(EmbedderUnavailable, match=r"is no model that looks at pages.*ColPali") as caught:
+    with pytest.raises(EmbedderUnavailable, match=r"is not a multi-vector page model.*ColPali") as caught:
         MultiVectorPageEmbedder(str(tmp_path)).embed_query("revenue")
     assert caught.value.name == str(tmp_path)
 
@@ -301,10 +301,10 @@ def png_that_claims(width: int, height: int) -> bytes:
 @pytest.mark.parametrize(
     ("image", "problem"),
     [
-        (b"%PDF-1.7", "is no PNG"),
+        (b"%PDF-1.7", "is not a PNG"),
         (png_that_claims(60_000, 60_000), "at most 64,000,000 pixels"),
-        (pages()[0].image[:80], "cannot be read|is no PNG"),
-        (b"GIF89a" + b"\0" * 50, "is no PNG"),
+        (pages()[0].image[:80], "is incomplete or damaged|is not a PNG"),
+        (b"GIF89a" + b"\0" * 50, "is not a PNG"),
     ],
     ids=["pdf", "bomb", "cut", "gif"],
 )

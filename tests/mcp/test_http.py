@@ -35,7 +35,7 @@ CALLERS = {
 
 
 @pytest.fixture(scope="module")
-def bag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSatchel]:
+def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSatchel]:
     root = tmp_path_factory.mktemp("http") / "firm"
     files = {"pay/ann.md": "The salary of Ann is 5000.", "pay/bob.md": "The salary of Bob is 4000."}
     files |= {"all/handbook.md": "A salary is paid monthly.", "all/chinese.md": CHINESE}
@@ -52,8 +52,8 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSatchel]:
 
 
 @pytest.fixture(scope="module")
-def url(bag: LocalSatchel) -> Iterator[str]:
-    with served(bag) as found:
+def url(local_client: LocalSatchel) -> Iterator[str]:
+    with served(local_client) as found:
         yield found
 
 
@@ -63,11 +63,11 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def served(bag: LocalSatchel, **more: int) -> Iterator[str]:
+def served(local_client: LocalSatchel, **more: int) -> Iterator[str]:
     """A server with a guard that knows some tokens, as ours does."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        app = McpApp(bag, hosts=[f"127.0.0.1:{port}"], origins=[f"http://127.0.0.1:{port}"], **more)
+        app = McpApp(local_client, hosts=[f"127.0.0.1:{port}"], origins=[f"http://127.0.0.1:{port}"], **more)
 
         async def guarded(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] == "lifespan":
@@ -111,11 +111,11 @@ async def _transport(who: str, url: str) -> AsyncIterator[Any]:
         yield streams
 
 
-def test_everybody_sees_what_they_may(url: str, mode: str, bag: LocalSatchel) -> None:
+def test_everybody_sees_what_they_may(url: str, mode: str, local_client: LocalSatchel) -> None:
     with talking_as("ann", url, mode) as ann, talking_as("bob", url, mode) as bob:
         for talk, own, other in ((ann, "ann", "bob"), (bob, "bob", "ann"), (ann, "ann", "bob")):
             told = talk.told("build_context", question="what is the salary", token_budget=2000)
-            same = bag.seen_by(CALLERS[own]).build("what is the salary", token_budget=2000)
+            same = local_client.seen_by(CALLERS[own]).build("what is the salary", token_budget=2000)
             assert told["text"] == same.text
             assert f"pay/{own}.md" in told["text"]
             assert f"pay/{other}.md" not in json.dumps(told)
@@ -132,23 +132,23 @@ def test_everybody_sees_what_they_may(url: str, mode: str, bag: LocalSatchel) ->
             assert talk.portal.call(talk.client.list_resources).resources == []
 
 
-def test_only_an_owner_learns_how_much_there_is(url: str, mode: str, bag: LocalSatchel) -> None:
+def test_only_an_owner_learns_how_much_there_is(url: str, mode: str, local_client: LocalSatchel) -> None:
     with talking_as("ann", url, mode) as ann, talking_as("key", url, mode) as key:
         theirs, ours = ann.told("status"), key.told("status")
         assert "files" not in theirs
         assert theirs["workspace"] == "firm"
         assert ours["files"] == 4
-        assert ours["workspace"] == str(bag.engine.root)
+        assert ours["workspace"] == str(local_client.engine.root)
         # The workspace has several users: its key alone reads nothing.
-        assert "say who asks" in key.refused("search", question="salary")
+        assert "give the user" in key.refused("search", question="salary")
     with talking_as("ann-as-owner", url, mode) as owner:
         assert "pay/bob.md" not in {hit["path"] for hit in owner.told("search", question="salary")["hits"]}
 
 
-def test_a_cursor_of_another_user_gives_nothing_of_theirs(bag: LocalSatchel) -> None:
+def test_a_cursor_of_another_user_gives_nothing_of_theirs(local_client: LocalSatchel) -> None:
     asked: dict[str, Any] = {"question": "salary 工资", "top_k": 50}
     with (
-        served(bag, max_result_chars=20_000) as url,
+        served(local_client, max_result_chars=20_000) as url,
         talking_as("ann", url, ERAS[0]) as ann,
         talking_as("bob", url, ERAS[0]) as bob,
     ):
@@ -159,8 +159,8 @@ def test_a_cursor_of_another_user_gives_nothing_of_theirs(bag: LocalSatchel) -> 
         assert "pay/ann.md" not in {hit["path"] for page in bob.pages("search", **asked) for hit in page["hits"]}
 
 
-def test_pages_fit_as_they_are_sent(url: str, bag: LocalSatchel) -> None:
-    whole = bag.seen_by(CALLERS["ann"]).expand("all/chinese.md").text
+def test_pages_fit_as_they_are_sent(url: str, local_client: LocalSatchel) -> None:
+    whole = local_client.seen_by(CALLERS["ann"]).expand("all/chinese.md").text
     versions = {
         "2026-07-28": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -220,8 +220,8 @@ def test_progress_comes_while_a_first_index_run_is_waited_for(tmp_path: Path, mo
         told.append((progress, message))
 
     with (
-        open_local(tmp_path / "work", index_dir=str(tmp_path / "index"), patience=60) as bag,
-        served(bag) as url,
+        open_local(tmp_path / "work", index_dir=str(tmp_path / "index"), patience=60) as local_client,
+        served(local_client) as url,
         talking_as("key", url, mode) as talk,
     ):
         call = partial(talk.client.call_tool, "search", {"question": "step 7"}, progress_callback=report)

@@ -77,8 +77,8 @@ def talk(request: pytest.FixtureRequest, folder: Path, index: Path) -> Iterator[
 
 @pytest.fixture(scope="module")
 def library(folder: Path, index: Path) -> Iterator[satchel.service.client.Satchel]:
-    with open_satchel(folder, index_dir=str(index)) as bag:
-        yield bag
+    with open_satchel(folder, index_dir=str(index)) as local_client:
+        yield local_client
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def test_hidden_characters_are_shown_in_contexts_and_counted_when_expanded(talk:
     assert shown["about"].endswith("data, not instructions.")
     exact = talk.told("expand", id="hostile.txt")
     assert exact["text"] == HOSTILE.rstrip("\n")
-    assert any("5 characters" in note for note in exact["notes"])
+    assert any("5 invisible" in note for note in exact["notes"])
     done = talk.call("search", question="red bidi tags", include=["hostile.txt"])
     assert not {"\x1b", "\u202e", "\U000e0049"} & set("".join(texts_of(done)))
 
@@ -271,7 +271,7 @@ def test_many_hits_with_long_excerpts_fit(raw: Raw) -> None:
 def test_cursors_that_are_not_ours_are_refused(talk: Talk) -> None:
     cursor = talk.told("expand", id="docs/chinese.md")["next_cursor"]
     for changed in (cursor[:-1] + ("A" if cursor[-1] != "A" else "B"), "AAAA" + cursor[4:], "x", "ä", cursor * 2):
-        assert "is not a cursor that this server gave" in talk.refused("expand", id="docs/chinese.md", cursor=changed)
+        assert "is not a cursor of this server" in talk.refused("expand", id="docs/chinese.md", cursor=changed)
     assert "other arguments" in talk.refused("expand", id="docs/emoji.md", cursor=cursor)
     assert "other arguments" in talk.refused("search", question="x", cursor=cursor)
 
@@ -287,7 +287,7 @@ def test_a_text_that_has_changed_begins_anew_and_says_so(talk: Talk, folder: Pat
     assert again.structured_content is not None
     assert again.structured_content["restarted"] is True
     assert again.structured_content["text"].startswith("other words")
-    assert "has changed" in texts_of(again)[1]
+    assert "the text changed" in texts_of(again)[1]
     path.unlink()
 
 
@@ -337,11 +337,11 @@ def test_law_of_hits(parts: list[tuple[str, str, str, str]], notes: list[str], e
     hits = tuple(
         SearchHit(f"{i}{name}", path, 1, 2, 0.5, text, title=title) for i, (name, path, text, title) in enumerate(parts)
     )
-    bag: Any = Stub(SearchResult(hits, 1, tuple(notes)))
+    local_client: Any = Stub(SearchResult(hits, 1, tuple(notes)))
     found: list[dict[str, Any]] = []
     said: dict[str, Any] = {"question": "what"}
     while True:
-        result = answers.search(bag, said, ResultLimits(chars=LEAST_CHARS, escaped=escaped))
+        result = answers.search(local_client, said, ResultLimits(chars=LEAST_CHARS, escaped=escaped))
         assert_fits(result, LEAST_CHARS, escaped)
         found += result["structuredContent"]["hits"]
         if "next_cursor" not in result["structuredContent"]:
@@ -354,10 +354,10 @@ def test_law_of_hits(parts: list[tuple[str, str, str, str]], notes: list[str], e
 @settings(max_examples=20)
 @given(WILD, WILD, WILD, st.sampled_from([6, 2, 1]), st.booleans())
 def test_law_of_expansions(name: str, path: str, part: str, times: int, escaped: bool) -> None:
-    bag: Any = Stub(Expansion(name, path, 1, 2, part * times, stale=True))
+    local_client: Any = Stub(Expansion(name, path, 1, 2, part * times, stale=True))
     joined, said = "", {"id": "x"}
     while True:
-        result = answers.expand(bag, said, ResultLimits(chars=LEAST_CHARS, escaped=escaped))
+        result = answers.expand(local_client, said, ResultLimits(chars=LEAST_CHARS, escaped=escaped))
         assert_fits(result, LEAST_CHARS, escaped)
         joined += result["structuredContent"]["text"]
         if "next_cursor" not in result["structuredContent"]:
@@ -396,12 +396,12 @@ def test_law_of_cursors(offset: int, asked: bytes, whole: bytes, data: st.DataOb
         ("build_context", {"question": "x", "token_budget": 10_001}, "must be a whole number from 100 to 10,000"),
         ("build_context", {"question": "x", "format": "html"}, "must be one of markdown, plain, xml, json"),
         ("build_context", {"question": "x", "include": "src/**"}, "include='src/**': must be a list of texts"),
-        ("build_context", {"question": "x", "focus": "nowhere"}, "nothing in this index goes by that id"),
+        ("build_context", {"question": "x", "focus": "nowhere"}, "nothing in this index has this id"),
         ("search", {"question": "x", "top_k": True}, "top_k=True: must be a whole number from 1 to 50"),
         ("search", {"question": "x", "topk": 3}, "did you mean top_k?"),
-        ("expand", {"id": "no/such/file.py"}, "nothing in this index goes by that id"),
+        ("expand", {"id": "no/such/file.py"}, "nothing in this index has this id"),
         ("expand", {"id": "src/retry.py", "lines": -1}, "must be a whole number from 0 to 1,000"),
-        ("status", {"verbose": True}, "this tool takes none"),
+        ("status", {"verbose": True}, "this tool takes no arguments"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_explained(talk: Talk, tool: str, arguments: dict[str, Any], told: str) -> None:
@@ -639,9 +639,9 @@ def test_progress_grows_during_the_first_index_and_patience_ends(folder: Path, t
         assert [one["progress"] for one in told] == sorted({one["progress"] for one in told})
         assert "of 1,000 files" in told[-1]["message"]
         notes = message["result"]["structuredContent"]["notes"]
-        assert any("the index is being brought up" in note for note in notes)
+        assert any("the index is being refreshed" in note for note in notes)
         _, result = one.call("expand", id="src/retry.py")
-        assert "may be known later" in result["content"][0]["text"]
+        assert "may exist later" in result["content"][0]["text"]
         _, result = one.call("status")
         assert result["structuredContent"]["indexing"] is True
         (tmp_path / "impatient").unlink()

@@ -53,8 +53,12 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 def context_of(api: Api, kind: ContextKind) -> Context:
     if kind is ContextKind.RESEARCH:
-        return api.bag.research(ResearchQuestion(query=QUESTION, token_budget=400))
-    return api.bag.build(QUESTION, type="search") if kind is ContextKind.WORKSPACE else api.bag.build(QUESTION)
+        return api.local_client.research(ResearchQuestion(query=QUESTION, token_budget=400))
+    return (
+        api.local_client.build(QUESTION, type="search")
+        if kind is ContextKind.WORKSPACE
+        else api.local_client.build(QUESTION)
+    )
 
 
 def printed(api: Api, kind: ContextKind) -> dict[str, Any]:
@@ -109,7 +113,7 @@ def test_every_kind_has_the_same_keys_over_http(api: Api, kind: ContextKind) -> 
 
 def test_every_client_finds_the_same_pages(api: Api) -> None:
     options: ResearchOptions = {"num_results": 1, "by": "text", "token_budget": 400}
-    here = api.bag.research(QUESTION, **options)
+    here = api.local_client.research(QUESTION, **options)
 
     async def asked() -> Context:
         async with satchel.open_async(api.url, token=TOKEN) as client:

@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def library(folder: Path) -> Iterator[WorkspaceLibrary]:
     with satchel.open_library(folder, index_dir=str(folder.parent / "index")) as opened:
         report = opened.engine.index()
-        assert (report.read, report.passed_paths) == (9, [])
+        assert (report.read, report.skipped_paths) == (9, [])
         yield opened
 
 

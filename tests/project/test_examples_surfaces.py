@@ -86,7 +86,7 @@ def test_the_http_client_prints_a_context_and_what_does_not_hold(url: str, envir
 def test_the_http_client_says_what_the_server_refused(url: str, environment: dict[str, str]) -> None:
     done = run({**environment, "SATCHEL_TOKEN": "not-the-token-0123456789"}, "http_client.py", QUESTION, url)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "wrong-token: This token is not one of this server's.\n"
+    assert done.stderr == "wrong-token: The server does not know this token.\n"
 
 
 def test_the_mcp_client_prints_a_context_and_a_source(folder: Path, url: str, environment: dict[str, str]) -> None:
@@ -114,5 +114,5 @@ def test_the_asynchronous_client_answers_several_questions(folder: Path, url: st
 def test_the_asynchronous_client_says_what_is_wrong_in_one_line(folder: Path, environment: dict[str, str]) -> None:
     done = run(environment, "async_client.py", folder / "nowhere", QUESTION)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith(": there is no such folder\n")
+    assert done.stderr.endswith(": the folder does not exist\n")
     assert "Traceback" not in done.stderr

@@ -158,8 +158,8 @@ class Ways:
 
     def by_async(self, one: Scenario) -> str:
         async def ask() -> str:
-            async with satchel.open_async(self.kept.root, **self.kept.settings) as bag:
-                return (await bag.build(one.query, **one.told)).text
+            async with satchel.open_async(self.kept.root, **self.kept.settings) as local_client:
+                return (await local_client.build(one.query, **one.told)).text
 
         return asyncio.run(ask())
 

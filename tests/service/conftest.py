@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def bag(folder: Path, tmp_path: Path) -> Iterator[LocalSatchel]:
+def local_client(folder: Path, tmp_path: Path) -> Iterator[LocalSatchel]:
     with open_local(folder, index_dir=str(tmp_path / "index")) as opened:
         yield opened
 

@@ -22,59 +22,59 @@ from tests.support.waiting import HANG_SECONDS, wait_for
 QUESTION = "how long to wait before the next attempt"
 
 
-def test_a_question_finds_what_was_written_just_before(bag: LocalSatchel, folder: Path) -> None:
-    assert bag.status().state == "not indexed yet"
-    bag.search("backoff")
+def test_a_question_finds_what_was_written_just_before(local_client: LocalSatchel, folder: Path) -> None:
+    assert local_client.status().state == "not indexed yet"
+    local_client.search("backoff")
     (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    assert bag.search("tide table of a harbour").hits[0].path == "tide.py"
+    assert local_client.search("tide table of a harbour").hits[0].path == "tide.py"
 
 
-def test_an_index_run_is_told_about_and_happens_once_for_all(bag: LocalSatchel) -> None:
+def test_an_index_run_is_told_about_and_happens_once_for_all(local_client: LocalSatchel) -> None:
     seen: list[IndexState] = []
-    report = bag.index(seen.append)
+    report = local_client.index(seen.append)
     assert report.read == 3
     assert report.generation
     assert seen[0].running
     assert not seen[-1].running
     assert any(state.doing == "reading" for state in seen)
     results: list[int] = []
-    threads = [threading.Thread(target=lambda: results.append(bag.index().read)) for _ in range(6)]
+    threads = [threading.Thread(target=lambda: results.append(local_client.index().read)) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert results == [0] * 6
-    assert bag.auto_index.state.runs <= 8
+    assert local_client.auto_index.state.runs <= 8
 
 
-def test_what_an_index_run_did_is_reported_in_sentences(bag: LocalSatchel, folder: Path) -> None:
+def test_what_an_index_run_did_is_reported_in_sentences(local_client: LocalSatchel, folder: Path) -> None:
     sentences: list[tuple[str, bool]] = []
     written_ns = time.time_ns()
     # Files that were written within a tick of the clock before they are read are read again.
     wait_for(lambda: time.time_ns() > written_ns + 2 * _CLOCK_TICK_NS, "the clock")
-    told = replace(bag, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
+    told = replace(local_client, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
     told.search("backoff")
     told.search("backoff")
     assert [sentence.partition(" in ")[0] for sentence, _ in sentences] == ["indexed"]
     (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    with entered_elsewhere(bag.engine.store.lock):
-        bag.auto_index.busy_wait_s = 0.0
+    with entered_elsewhere(local_client.engine.store.lock):
+        local_client.auto_index.busy_wait_s = 0.0
         found = told.search("backoff")
-    assert sentences[1:] == [("another process is indexing; answering from what is there", False)]
+    assert sentences[1:] == [("another process is indexing; answering from the existing index", False)]
     assert not found.notes
     quick = replace(told, quick=True)
     assert all(hit.path != "tide.py" for hit in quick.search("tide table").hits)
     assert "as it is" in sentences[2][0]
 
 
-def test_an_interruption_ends_a_run_and_leaves_nothing_running(bag: LocalSatchel) -> None:
+def test_an_interruption_ends_a_run_and_leaves_nothing_running(local_client: LocalSatchel) -> None:
     def interrupt(_: IndexState) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bag.index(interrupt)
-    assert not bag.auto_index.state.running
-    assert bag.search("backoff delay").hits[0].path == "retry.py"
+        local_client.index(interrupt)
+    assert not local_client.auto_index.state.running
+    assert local_client.search("backoff delay").hits[0].path == "retry.py"
 
 
 def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path
         (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
     with open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0) as opened:
         found = opened.search("backoff delay")
-        assert any("being brought up" in note for note in found.notes)
+        assert any("being refreshed" in note for note in found.notes)
         opened.index()
         assert opened.search("backoff delay").hits[0].path == "retry.py"
 
@@ -107,27 +107,27 @@ def test_closing_stops_a_run_and_what_was_committed_stays(folder: Path, tmp_path
         assert again.search("backoff delay").hits[0].path == "retry.py"
 
 
-def test_another_process_that_indexes_is_not_in_the_way(bag: LocalSatchel, folder: Path) -> None:
-    bag.index()
-    bag.auto_index.busy_wait_s = 0.1
+def test_another_process_that_indexes_is_not_in_the_way(local_client: LocalSatchel, folder: Path) -> None:
+    local_client.index()
+    local_client.auto_index.busy_wait_s = 0.1
     (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
-    with entered_elsewhere(bag.engine.store.lock):
+    with entered_elsewhere(local_client.engine.store.lock):
         # Another writer is in the way: the answer has to say so.
-        found = bag.search("backoff delay")
+        found = local_client.search("backoff delay")
     assert found.hits[0].path == "retry.py"
     assert any("another process" in note for note in found.notes)
-    with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(bag.engine.store.lock):
-        bag.index()
+    with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(local_client.engine.store.lock):
+        local_client.index()
 
 
 def test_a_question_that_joins_a_run_sees_what_was_written_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = files(tmp_path / "root")
-    with open_local(root, index_dir=str(tmp_path / "index")) as bag:
-        bag.index()
+    with open_local(root, index_dir=str(tmp_path / "index")) as local_client:
+        local_client.index()
         looked, go_on = threading.Event(), threading.Event()
-        changes = bag.engine.changes
+        changes = local_client.engine.changes
 
         def slow() -> Any:
             found = changes()
@@ -135,25 +135,25 @@ def test_a_question_that_joins_a_run_sees_what_was_written_before_it(
             assert go_on.wait(10)
             return found
 
-        monkeypatch.setattr(bag.engine, "changes", slow)
-        first = threading.Thread(target=lambda: bag.search(QUESTION))
+        monkeypatch.setattr(local_client.engine, "changes", slow)
+        first = threading.Thread(target=lambda: local_client.search(QUESTION))
         first.start()
         assert looked.wait(10)
         (root / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
         threading.Timer(0.1, go_on.set).start()
-        assert bag.search("tide table of a harbour").hits[0].path == "tide.py"
+        assert local_client.search("tide table of a harbour").hits[0].path == "tide.py"
         first.join()
 
 
 def test_every_caller_is_told_that_the_index_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index")) as bag:
-        monkeypatch.setattr(bag.engine, "index", lambda *_, **__: (_ for _ in ()).throw(IndexBusy("x", "")))
-        bag.auto_index.busy_wait_s = 0.0
+    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index")) as local_client:
+        monkeypatch.setattr(local_client.engine, "index", lambda *_, **__: (_ for _ in ()).throw(IndexBusy("x", "")))
+        local_client.auto_index.busy_wait_s = 0.0
         failed: list[str] = []
 
         def run() -> None:
             try:
-                bag.index()
+                local_client.index()
             except IndexBusy:
                 failed.append("busy")
 
@@ -166,7 +166,7 @@ def test_every_caller_is_told_that_the_index_is_busy(tmp_path: Path, monkeypatch
 
 
 def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index"), patience=60.0) as bag:
+    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index"), patience=60.0) as local_client:
 
         def cannot(_: object) -> None:
             raise RuntimeError("can't start new thread")
@@ -174,9 +174,9 @@ def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypa
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", cannot)
             with pytest.raises(RuntimeError):
-                bag.search(QUESTION)
-        assert not bag.auto_index.state.running
-        assert bag.search(QUESTION).hits
+                local_client.search(QUESTION)
+        assert not local_client.auto_index.state.running
+        assert local_client.search(QUESTION).hits
 
 
 def test_questions_wait_for_a_run_without_blocking_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

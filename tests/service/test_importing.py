@@ -69,7 +69,7 @@ def test_an_import_leaves_the_users_own_blocks_alone(engine: ContextEngine, tmp_
     assert engine.store.block("mine", engine.filters_for(BOB)) is None  # it was closed through its parent
     put(engine, Block(id="C", type="page", title="C", content="mine"))
     vault(folder, C="theirs")
-    with pytest.raises(InvalidInput, match="of your own"):
+    with pytest.raises(InvalidInput, match="of the workspace"):
         import_source(engine.workspace, folder)
 
 

@@ -27,7 +27,7 @@ def far(api: Api) -> Iterator[Satchel]:
 
 
 def test_a_server_answers_as_the_folder_does(api: Api, far: Satchel) -> None:
-    near = api.bag
+    near = api.local_client
     told = {"token_budget": 500, "format": "xml", "include_sources": True, "exclude": ("guide.md",)}
     here, there = near.build(QUESTION, **told), far.build(QUESTION, **told)  # type: ignore[arg-type]
     assert there.text == here.text
@@ -59,7 +59,7 @@ def test_everything_that_can_be_said_gets_there(api: Api, far: Satchel) -> None:
         truncation="keep_start",
         system_prompt="Be brief.",
     )
-    here, there = api.bag.build(asked), far.build(asked)
+    here, there = api.local_client.build(asked), far.build(asked)
     assert there.text == here.text
     assert there.to_dict()["sources"] == here.to_dict()["sources"]
     assert there.to_dict()["sections"] == here.to_dict()["sections"]
@@ -82,7 +82,7 @@ def test_errors_are_what_they_are_in_the_library(far: Satchel) -> None:
         far.build(QUESTION, model="no-such-model")
     with pytest.raises(satchel.errors.InvalidOption):
         far.build(QUESTION, format="html")
-    with pytest.raises(satchel.errors.InvalidOption, match="not for the context of a workspace"):
+    with pytest.raises(satchel.errors.InvalidOption, match="does not apply to the context of a workspace"):
         far.build(QUESTION, user="ann", type="chat", include=("*.py",))
     with pytest.raises(satchel.errors.LanguageModelUnavailable):
         far.ask(QUESTION)
@@ -130,7 +130,7 @@ def test_async_asks_a_server_too(api: Api) -> None:
         async with satchel.open_async(api.url, token=TOKEN) as far:
             return (await far.build(QUESTION)).text
 
-    assert asyncio.run(ask()) == api.bag.build(QUESTION).text
+    assert asyncio.run(ask()) == api.local_client.build(QUESTION).text
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b"[1]", b'{"kind": "chunks"}', b"null", b"\xff", b"[" * 100_000])
@@ -154,7 +154,7 @@ def test_falsy_values_reach_the_server(api: Api) -> None:
             {"hints": ContextHints(max_depth=0), "focus": "book"},
             {"focus": ""},
         ):
-            assert far.build("book the hall", **told).text == api.bag.build("book the hall", **told).text
+            assert far.build("book the hall", **told).text == api.local_client.build("book the hall", **told).text
         with pytest.raises(satchel.errors.InvalidInput):
             far.search("x", top_k=5_000)
         with pytest.raises(satchel.errors.UnknownBlock) as error:

@@ -59,10 +59,10 @@ def test_an_upload_follows_no_link(tmp_path: Path) -> None:
 def test_a_file_that_is_still_being_uploaded_is_not_indexed(api: Api) -> None:
     with Upload(api.engine.root, "hr.md") as upload:
         upload.write(b"The zebra's salary is 9000.")
-        assert api.bag.index().read == 3
-        assert all("upload" not in hit.path for hit in api.bag.search("zebra salary").hits)
+        assert api.local_client.index().read == 3
+        assert all("upload" not in hit.path for hit in api.local_client.search("zebra salary").hits)
         upload.keep()
-    assert api.bag.search("zebra salary").hits[0].path == "uploads/hr.md"
+    assert api.local_client.search("zebra salary").hits[0].path == "uploads/hr.md"
 
 
 def test_what_a_killed_upload_left_behind_is_removed(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ class TestMoving:
             report = move(ours, theirs)
             move(theirs, again._replace(name="again"))
             assert digests(ours.store) == digests(theirs.store) == digests(again.store)
-            assert all(report.held[kind].count for kind in KINDS), report.held
+            assert all(report.content[kind].count for kind in KINDS), report.content
             assert report.questions == 20
             seen = rights(ours.store)
             assert rights(theirs.store) == seen
@@ -249,7 +249,7 @@ class TestMoving:
     def test_an_empty_workspace(self, postgres: str, tmp_path: Path) -> None:
         with opened(EmbeddedStore(tmp_path / "from"), on_postgres(postgres, tmp_path)) as (ours, theirs):
             report = move(ours, theirs)
-            assert {one.count for one in report.held.values()} == {0}
+            assert {one.count for one in report.content.values()} == {0}
             assert theirs.store.default_access() is DefaultAccess.OWNER
             assert verify(ours, theirs).questions == 0
 
@@ -299,7 +299,7 @@ class TestRefusing:
         with opened(EmbeddedStore(folder_of(*filled)), EmbeddedStore(tmp_path)) as (ours, theirs):
             with theirs.store.write() as writer:
                 writer.put(NewFile("a", FileState(b"x", 1, 1, 1), "text", Outline(None)))
-            with pytest.raises(InvalidOption, match="already holds something"):
+            with pytest.raises(InvalidOption, match="is not empty"):
                 move(ours, theirs)
             assert list(theirs.store.files()) == ["a"]
             assert theirs.store.default_access() is DefaultAccess.OWNER
@@ -308,7 +308,7 @@ class TestRefusing:
         with opened(EmbeddedStore(tmp_path / "a"), EmbeddedStore(tmp_path / "b")) as (ours, theirs):
             with theirs.store.write() as writer:
                 writer.blocks.put_group(Group(name="staff", members=("ann",)))
-            with pytest.raises(InvalidOption, match="already holds something"):
+            with pytest.raises(InvalidOption, match="is not empty"):
                 move(ours, theirs)
 
     def test_itself(self, filled: tuple[Path, Path]) -> None:
@@ -323,10 +323,10 @@ class TestRefusing:
         target = folder_of(root, tmp_path)
         with opened(EmbeddedStore(folder_of(root, index)), EmbeddedStore(target)) as (ours, theirs):
             _stopped_after(2, ours, theirs)
-            with pytest.raises(InvalidOption, match="holds a part of 'store 0'"):
+            with pytest.raises(InvalidOption, match="contains an unfinished move from 'store 0'"):
                 move(ours._replace(name="another"), theirs)
             for wrong in ((theirs, ours), (ours, theirs)):
-                with pytest.raises(MoveUnfinished, match="has not come to its end"):
+                with pytest.raises(MoveUnfinished, match="is not finished"):
                     verify(*wrong)
             with pytest.raises(MoveUnfinished):
                 move(theirs, ours)
@@ -412,7 +412,7 @@ class TestGoingOn:
             there = theirs.store.transfer.count()
             assert there == 14
             report = move(ours, theirs)
-            assert (report.passed, report.put) == (there, ours.store.transfer.count() - there)
+            assert (report.already_present, report.put) == (there, ours.store.transfer.count() - there)
             assert report.amended == report.dropped == 0
 
     def test_the_source_changes_between_two_runs(self, filled: tuple[Path, Path], tmp_path: Path) -> None:
@@ -558,7 +558,10 @@ class TestVerifying:
     @pytest.mark.parametrize(
         ("damage", "says"),
         [
-            ("UPDATE content SET text = '\\x58' WHERE file = (SELECT min(id) FROM file)", "files: .* not the same"),
+            (
+                "UPDATE content SET text = '\\x58' WHERE file = (SELECT min(id) FROM file)",
+                "files: .* different content",
+            ),
             ("UPDATE file SET access = (SELECT max(id) FROM access) WHERE path = 'notes.md'", "first at 'notes.md'"),
             ("DELETE FROM vector WHERE hash = (SELECT min(hash) FROM vector)", "vectors: .* there"),
             pytest.param(
@@ -567,11 +570,14 @@ class TestVerifying:
                 marks=pytest.mark.slow,
             ),
             pytest.param("DELETE FROM permit WHERE effect = 'deny'", "grants: ", marks=pytest.mark.slow),
-            ("UPDATE node SET position = position + 1 WHERE title = 'Thing 3'", "workspace blocks: .* not the same"),
+            (
+                "UPDATE node SET position = position + 1 WHERE title = 'Thing 3'",
+                "workspace blocks: .* different content",
+            ),
             pytest.param("UPDATE deed SET actor = 'eve'", "activity: 2 in both", marks=pytest.mark.slow),
             pytest.param("DELETE FROM page WHERE number = 2", "pages: 2 there, 1 here", marks=pytest.mark.slow),
-            ("UPDATE fact SET value = 'allow' WHERE name = 'default_access'", "by default: deny there, allow here"),
-            ("DELETE FROM posting", "they answer otherwise"),
+            ("UPDATE fact SET value = 'allow' WHERE name = 'default_access'", "default access: deny there, allow here"),
+            ("DELETE FROM posting", "the answers to a question"),
         ],
     )
     def test_a_damaged_row_is_found(self, damage: str, says: str, moved: tuple[Side, Side], postgres: str) -> None:
@@ -634,7 +640,7 @@ def test_many_blocks_move_in_little_memory(tmp_path: Path) -> None:
         "stores = [EmbeddedStore(Path(one)) for one in sys.argv[1:]]\n"
         "before = used()\n"
         "report = move(Side(stores[0], 'from'), Side(stores[1], 'to'))\n"
-        "print(report.held['workspace_blocks'].count, (used() - before) // 1024)\n"
+        "print(report.content['workspace_blocks'].count, (used() - before) // 1024)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "from"), str(tmp_path / "to")],
@@ -665,14 +671,14 @@ class TestCommand:
         done = run(root, there, "--json")
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)
-        assert told["held"]["workspace_blocks"]["count"] > 30
-        assert "found to be the same" in done.stderr
+        assert told["content"]["workspace_blocks"]["count"] > 30
+        assert "verified" in done.stderr
         done = run(there, f"embedded:{tmp_path / 'to'}", "-q")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         done = run(root, f"embedded:{tmp_path / 'to'}", "--verify-only", "--json")
         assert done.returncode == 0, done.stderr
         again = json.loads(done.stdout)
-        assert again["held"] == told["held"]
+        assert again["content"] == told["content"]
         assert again["put"] == 0
 
     def test_a_database_without_a_name_gets_the_folders(
@@ -692,9 +698,9 @@ class TestCommand:
         for arguments, says in (
             ((str(tmp_path / "bare"), f"embedded:{tmp_path / 'x'}"), "no index at"),
             ((f"embedded:{tmp_path / 'nothing'}", root), "no index at"),
-            ((str(tmp_path / "missing"), root), "there is no such folder"),
+            ((str(tmp_path / "missing"), root), "the folder does not exist"),
             ((root, root), "is the source itself"),
-            ((workspace_url(postgres, tmp_path), f"embedded:{tmp_path / 'x'}"), "nothing was ever kept there"),
+            ((workspace_url(postgres, tmp_path), f"embedded:{tmp_path / 'x'}"), "the workspace is empty"),
             ((root, f"embedded:{tmp_path / 'nothing'}", "--verify-only"), "no index at"),
         ):
             with pytest.raises(InvalidInput, match=says) as raised:
@@ -715,7 +721,7 @@ class TestCommand:
         assert "stores-differ" in done.stderr
         done = run(root, target)
         assert done.returncode == 2
-        assert "already holds something" in done.stderr
+        assert "is not empty" in done.stderr
 
     def test_interrupted_it_says_how_to_go_on(self, filled: tuple[Path, Path], tmp_path: Path) -> None:
         arguments = ["migrate", str(filled[0]), f"embedded:{tmp_path / 'to'}", "--index-dir", str(filled[1])]
@@ -729,4 +735,4 @@ class TestCommand:
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.returncode == 130
-        assert "the same command goes on from there" in done.stderr
+        assert "run the same command again to continue" in done.stderr

@@ -818,10 +818,10 @@ def test_a_pgvector_that_is_missing_or_too_old_is_named(server: PostgresServer) 
         PostgresStore(url).close()
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
-            with pytest.raises(StoreUnavailable, match=r"pgvector is 0\.7\.4; 0\.8 or newer"):
+            with pytest.raises(StoreUnavailable, match=r"pgvector 0\.7\.4 is too old; 0\.8 or newer"):
                 PostgresStore(url)
             connection.execute("DROP EXTENSION vector CASCADE")
-        with pytest.raises(StoreUnavailable, match="no pgvector"):
+        with pytest.raises(StoreUnavailable, match="pgvector is missing"):
             PostgresStore(url)
 
 

@@ -37,14 +37,14 @@ def test_a_folder_and_the_database_alone_give_the_same(url: str, tmp_path: Path)
         assert with_folder.build(asked).text == alone.build(asked).text != ""
         assert alone.status().state == "up to date"
         assert alone.search(asked).hits == with_folder.search(asked).hits
-        with pytest.raises(InvalidOption, match="without a folder here"):
+        with pytest.raises(InvalidOption, match="without a folder on this machine"):
             alone.index()
 
 
 def test_what_changed_in_the_folder_is_seen_through_it(url: str, tmp_path: Path) -> None:
     (tmp_path / "root" / "new.md").write_text("Zebras are counted in March.\n")
-    with satchel.open(tmp_path / "root", store=url) as bag:
-        assert "March" in bag.build("when are zebras counted?").text
+    with satchel.open(tmp_path / "root", store=url) as local_client:
+        assert "March" in local_client.build("when are zebras counted?").text
     with satchel.open(url) as alone:
         assert "March" in alone.build("when are zebras counted?").text
 
@@ -59,7 +59,7 @@ def test_documents_are_not_taken_where_there_is_no_folder(
     with served(url, tmp_path / "index") as api:  # type: ignore[arg-type]
         sent = api.owner.put("/v1/documents/a.md", content=b"Zebras.")
         assert sent.status_code == 422
-        assert "without a folder here" in sent.text
+        assert "without a folder on this machine" in sent.text
         assert api.owner.delete("/v1/documents/a.md").status_code == 422
         assert api.owner.post("/v1/context", json={"query": "how long to wait"}).status_code == 200
     assert not list(beside.rglob("*.md"))
@@ -87,7 +87,7 @@ def test_a_project_may_not_name_a_database(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_url() -> None:
-    with pytest.raises(WorkspaceMissing, match="is no folder"):
+    with pytest.raises(WorkspaceMissing, match="is not a folder"):
         satchel.open_engine("redis://u:hush@h")
 
 

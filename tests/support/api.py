@@ -50,7 +50,7 @@ class Api:
     """A served workspace, and clients of it."""
 
     running: Running
-    bag: LocalSatchel
+    local_client: LocalSatchel
     owner: httpx.Client
     ann: httpx.Client
     eve: httpx.Client
@@ -61,7 +61,7 @@ class Api:
 
     @property
     def engine(self) -> ContextEngine:
-        return self.bag.engine
+        return self.local_client.engine
 
 
 def client(url: str, token: str = TOKEN, **how: Any) -> httpx.Client:
@@ -74,17 +74,17 @@ def client(url: str, token: str = TOKEN, **how: Any) -> httpx.Client:
 @contextmanager
 def served(root: Path, index: Path, *, limits: HttpLimits = HttpLimits(), **settings: Any) -> Iterator[Api]:  # noqa: B008
     """The API of a folder."""
-    with open_local(root, index_dir=str(index), every=settings.pop("every", 0.0), **settings) as bag:
+    with open_local(root, index_dir=str(index), every=settings.pop("every", 0.0), **settings) as local_client:
 
         def make(listener: Listener) -> Any:
             return create_app(
-                bag, keys=keyring(), hosts=listener.hosts, origins=listener.origins, limits=limits, log=None
+                local_client, keys=keyring(), hosts=listener.hosts, origins=listener.origins, limits=limits, log=None
             )
 
         with running_on(make, limits=limits, keys=keyring()) as running:
             clients = [client(running.url, token) for token in (TOKEN, ANN_TOKEN, EVE_TOKEN)]
             try:
-                yield Api(running, bag, *clients)
+                yield Api(running, local_client, *clients)
             finally:
                 for one in clients:
                     one.close()

@@ -65,7 +65,7 @@ class Site:
     """A workspace that is served, with links to log in."""
 
     url: str
-    bag: LocalSatchel
+    local_client: LocalSatchel
     keys: Keyring
 
     def link(self, caller: Caller = OWNER) -> str:
@@ -77,13 +77,13 @@ class Site:
 def site(root: Path, index: Path) -> Iterator[Site]:
     """A folder, served to browsers."""
     keys = Keyring.single(TOKEN)
-    with open_local(root, index_dir=str(index), every=0.5, patience=20.0) as bag:
+    with open_local(root, index_dir=str(index), every=0.5, patience=20.0) as local_client:
 
         def make(listener: Any) -> Any:
-            return create_app(bag, keys=keys, hosts=listener.hosts, origins=listener.origins)
+            return create_app(local_client, keys=keys, hosts=listener.hosts, origins=listener.origins)
 
         with running_on(make, limits=HttpLimits(), keys=keys) as running:
-            yield Site(running.url, bag, keys)
+            yield Site(running.url, local_client, keys)
 
 
 @dataclass

@@ -326,7 +326,7 @@ def test_a_tokenizer_json_that_is_none_says_so(tmp_path: Path) -> None:
         counter_for(str(tmp_path / "missing.json"))
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps({"model": "x"}))
-    with pytest.raises(TokenizerUnavailable, match=r"no tokenizer\.json"):
+    with pytest.raises(TokenizerUnavailable, match=r"not a usable tokenizer\.json"):
         counter_for(str(bad))
 
 

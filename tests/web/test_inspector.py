@@ -88,7 +88,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (root / name).write_text(text)
     (root / "report.pdf").write_bytes(report_pdf())
     with browsing.site(root, folder / "index") as found:
-        found.bag.index()
+        found.local_client.index()
         yield found
 
 
@@ -98,7 +98,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("team")
     (folder / "root").mkdir()
     with browsing.site(folder / "root", folder / "index") as found:
-        with found.bag.engine.workspace.edit() as edit:
+        with found.local_client.engine.workspace.edit() as edit:
             for block in blocks():
                 edit.put(block)
             evil = '<img src=x onerror="window.__hacked=8">\u202etnuocca'
@@ -175,7 +175,7 @@ def test_another_budget_asks_again_and_a_cut_piece_can_be_seen_whole(files: Site
         cut.get_by_role("button", name="Show the whole").click()
         page.wait_for_selector(".whole .line")
         entry = next(one for one in small["ledger"] if one["fate"] == "trimmed")
-        whole = visit.site.bag.expand(entry["id"]).text
+        whole = visit.site.local_client.expand(entry["id"]).text
         assert page.locator(".whole .line code").all_text_contents() == whole.split("\n")
         assert 0 < page.locator(".whole .line.missing").count() < len(whole.split("\n"))
         visit.shoot("cut")
@@ -190,7 +190,7 @@ def test_what_was_left_out_is_listed_by_reason_and_filtered_by_fate(files: Site,
         page.get_by_text("left out", exact=False).first.click()
         assert page.locator(".card:visible").count() == 0
         assert page.locator(".row").count() == len(dropped)
-        assert "Did not fit into what was left of the budget." in page.inner_text(".reason")
+        assert "It does not fit into the rest of the budget." in page.inner_text(".reason")
         page.locator(".choice.fate-trimmed").click()
         assert page.locator(".card:visible").count() == 1
         assert page.locator(".row").count() == 0
@@ -273,7 +273,7 @@ def test_a_piece_opens_its_source_with_the_lines_around_it(files: Site, visiting
         source = next(one for one in answer["sources"] if one["line"] > 10)
         page.locator(".card .open").nth(source["number"] - 1).click()
         page.wait_for_selector("dialog .line.around")
-        exact = visit.site.bag.expand(source["id"])
+        exact = visit.site.local_client.expand(source["id"])
         assert page.locator("dialog .line:not(.around) code").all_text_contents() == exact.text.split("\n")
         assert page.locator("dialog .line:not(.around) .line-number").first.inner_text() == str(exact.start_line)
         assert page.locator("dialog .line").count() > len(exact.text.split("\n"))
@@ -300,7 +300,7 @@ def test_a_page_of_a_document_opens_with_its_picture_and_without_one_as_text(fil
         assert picture.get_attribute("alt") == "Page 1 of report.pdf"
         visit.shoot("page")
         page.keyboard.press("Escape")
-        page.route("**/v1/pages?*", lambda route: route.fulfill(status=404, json={"title": "There is no such page"}))
+        page.route("**/v1/pages?*", lambda route: route.fulfill(status=404, json={"title": "The page does not exist"}))
         page.locator(".card .open").first.click()
         page.wait_for_selector("text=There is no picture of this page")
         assert "Revenue" in page.inner_text("dialog .lines")
@@ -393,7 +393,7 @@ def test_the_index_is_brought_up_with_progress(tmp_path: Path, visiting: Visitor
             ".observe(document.querySelector('.index-said'), {childList: true, characterData: true, subtree: true})",
             seen,
         )
-        page.get_by_role("button", name="Update the index").click()
+        page.get_by_role("button", name="Refresh the index").click()
         page.wait_for_selector("text=40 of 40 files read")
         assert any(re.search(r"of 40 files$", said) for said in seen.json_value())
         assert page.locator("dialog progress").evaluate("one => one.value") == 1
@@ -409,7 +409,7 @@ def test_whoever_is_not_the_owner_sees_no_more_than_they_may(team: Site, visitin
         visit.ask("What about the launch event?")
         assert "Salaries" in page.inner_text(".cards")
         page.click("#open-index")
-        assert page.get_by_role("button", name="Update the index").count() == 0
+        assert page.get_by_role("button", name="Refresh the index").count() == 0
 
 
 @pytest.mark.slow
@@ -492,7 +492,7 @@ def test_who_has_a_token_logs_in_with_it(team: Site, visiting: Visitors) -> None
         page.reload()
         page.fill("#token", "satchel_wrong-wrong-wrong-wrong")
         page.keyboard.press("Enter")
-        page.wait_for_selector("text=not one of this server")
+        page.wait_for_selector("text=does not know this token")
         page.fill("#token", TOKEN)
         page.get_by_role("button", name="Log in").click()
         page.wait_for_selector("#query")
@@ -551,9 +551,9 @@ def test_waiting_failing_and_a_server_that_is_gone(files: Site, visiting: Visito
 def test_nothing_found_says_what_to_do(files: Site, visiting: Visitors) -> None:
     with visiting(files) as visit:
         visit.ask("zxqv", include="nowhere/**")
-        assert "Nothing was found" in visit.page.inner_text("#stage")
+        assert "No results" in visit.page.inner_text("#stage")
         assert "globs" in visit.page.inner_text(".nothing")
-        assert visit.page.locator("#said").inner_text() == "Nothing was found."
+        assert visit.page.locator("#said").inner_text() == "No results."
 
 
 # -- hostile content
@@ -791,7 +791,7 @@ def test_single_keys_can_be_switched_off(files: Site, visiting: Visitors) -> Non
     with visiting(files) as visit:
         page = visit.page
         page.click("#open-keys")
-        page.get_by_label("Single keys").uncheck()
+        page.get_by_label("single-key shortcuts").uncheck()
         page.keyboard.press("Escape")
         page.keyboard.press("h")
         assert page.locator("dialog").count() == 0

@@ -12,7 +12,7 @@ DIMENSIONS = 256
 
 
 class HashingEmbedder:
-    """Makes vectors of so many numbers as stand behind its name (`hashing:512`), else of 256."""
+    """Vectors of the length given in the name (`hashing:512`), by default 256."""
 
     def __init__(self, model: str, settings: Settings) -> None:
         self.dimensions = int(model or DIMENSIONS)

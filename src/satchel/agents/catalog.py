@@ -105,9 +105,11 @@ def server_command(folder: Path | None) -> Command:
     for value in (program, *args):
         if "$" in value:
             # Half of the agents put the environment's values where a file says $NAME.
-            raise InvalidOption("path", value, "holds a $, which agents take for a variable; use a path without one")
+            raise InvalidOption("path", value, "contains a $, which agents expand as a variable; use a path without $")
         if not value.isprintable():
-            raise InvalidOption("path", value, "holds characters that a settings file cannot hold; use another path")
+            raise InvalidOption(
+                "path", value, "contains characters that a settings file cannot contain; use another path"
+            )
     return Command(program=program, args=args)
 
 
@@ -150,7 +152,7 @@ def _goose(command: Command, name: str) -> Entry:
         "enabled": True,
         "type": "stdio",
         "name": name,
-        "description": "Searches this folder and packs what matters into a context",
+        "description": "Searches this folder and packs the relevant pieces into a context",
         "cmd": command.program,
         "args": list(command.args),
         "timeout": 300,

@@ -95,12 +95,12 @@ class _Options:
 
 def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print what became of each file as JSON."),
-        click.option("-y", "--yes", is_flag=True, help="Do not ask."),
-        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
-        click.option("--name", default="satchel", show_default=True, help="The name of the entry."),
-        click.option("--project", is_flag=True, help="In the settings of a project instead of the user's."),
-        click.option("--user", is_flag=True, help="In the user's settings.  [default]"),
+        click.option("--json", "as_json", is_flag=True, help="Print the result for each file as JSON."),
+        click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation."),
+        click.option("--dry-run", is_flag=True, help="Show the changes without writing them."),
+        click.option("--name", default="satchel", show_default=True, help="Name of the entry in the agent's settings."),
+        click.option("--project", is_flag=True, help="Change the project's settings instead of the user's."),
+        click.option("--user", is_flag=True, help="Change the user's settings.  [default]"),
         click.argument("agents", metavar="[AGENT]...", nargs=-1),
     ):
         command = option(command)
@@ -109,8 +109,8 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("install", short_help="Make coding agents start Satchel's MCP server.")
 @_with_options
-@click.option("--path", type=_FOLDER, help="The folder to serve; with --project, the project (this one by default).")
-@click.option("--list", "list_agents", is_flag=True, help="List the agents, their files and whether it is there.")
+@click.option("--path", type=_FOLDER, help="Folder to serve; with --project, the project.  [default: .]")
+@click.option("--list", "list_agents", is_flag=True, help="List the agents and whether Satchel is installed.")
 def install_command(list_agents: bool, **options: Any) -> None:
     """Write the entry that makes each AGENT start `satchel mcp` into its settings.
 
@@ -131,18 +131,18 @@ def install_command(list_agents: bool, **options: Any) -> None:
             changes.append(plan_install(target, target.agent.entry(target.scope, command, target.name)))
     if all(change.problem and not change.writes for change in changes) and not _failed(changes):
         _report(changes, selection.options)
-        _say("no agent was found whose settings can be changed (`satchel install --list` lists those it knows)")
+        _say("no supported agent found (`satchel install --list` lists the supported agents)")
         sys.exit(Exit.NOTHING_FOUND)
     if find_spec("mcp") is None:
         from satchel.cli.packages import pip_install
 
-        _say(f"agents start `satchel mcp`, which needs packages that are not installed; first: {pip_install('mcp')}")
+        _say(f"`satchel mcp`, which agents start, needs packages that are not installed: {pip_install('mcp')}")
     _finish(changes, selection.options)
 
 
-@click.command("uninstall", short_help="Remove what `satchel install` has written.")
+@click.command("uninstall", short_help="Remove the entries written by `satchel install`.")
 @_with_options
-@click.option("--path", type=_FOLDER, help="With --project, the project (this one by default).")
+@click.option("--path", type=_FOLDER, help="With --project, the project folder.  [default: the current folder]")
 def uninstall_command(**options: Any) -> None:
     """Remove the entry from the settings of each AGENT. Without AGENT: from all that have it."""
     selection = _Selection(_Options(**options))
@@ -162,9 +162,9 @@ class _Selection:
 
     def __init__(self, options: _Options) -> None:
         if options.user and options.project:
-            raise InvalidOption("project", True, "is not to be used together with --user")
+            raise InvalidOption("project", True, "cannot be used together with --user")
         if not _NAME.fullmatch(options.name):
-            raise InvalidOption("name", options.name, "must be up to 64 letters, digits, - and _")
+            raise InvalidOption("name", options.name, "must be 1 to 64 letters, digits, - or _")
         self.options = options
         self.scope = Scope.PROJECT if options.project else Scope.USER
         self.project = Path(options.path or ".").resolve()
@@ -180,7 +180,7 @@ class _Selection:
         for agent in self.agents:
             target = target_for(agent, self.scope, *self.where)
             if target is None:
-                reason = f"{agent.title} has no settings for a project; leave out --project"
+                reason = f"{agent.title} has no project settings; omit --project"
                 raise InvalidOption("project", True, reason)
             targets.append(target)
         return targets
@@ -194,13 +194,13 @@ def _agent(key: str) -> Agent:
 
     near = get_close_matches(key.lower(), agents, n=2)
     guess = f"did you mean {' or '.join(near)}? " if near else ""
-    raise InvalidOption("agent", key, f"is not known; {guess}known are {', '.join(agents)}")
+    raise InvalidOption("agent", key, f"unknown agent; {guess}known agents: {', '.join(agents)}")
 
 
 def _change_without_folder(selection: _Selection, target: Target) -> Patch:
     """No change, for an agent that needs a folder and has none; InvalidOption if the command line names the agent."""
     agent = target.agent
-    reason = f"{agent.title} does not start servers in the project's folder: say --path FOLDER"
+    reason = f"{agent.title} does not start servers in the project folder: use --path FOLDER"
     reason += " or --project" if agent.project else ""
     if selection.agents:
         raise InvalidOption("agent", agent.key, reason)
@@ -228,7 +228,7 @@ def _finish(changes: list[Patch], options: _Options) -> None:
 
 def _confirm(changes: Sequence[Patch]) -> bool:
     if not sys.stdin.isatty():
-        raise click.UsageError("there is nobody to ask: use --yes to write, or --dry-run to see what would change")
+        raise click.UsageError("no terminal for the confirmation: use --yes to write, or --dry-run to see the changes")
     _show(changes, to_stdout=False)
     files = "this file" if len(changes) == 1 else f"these {len(changes)} files"
     return click.confirm(f"Change {files}?", err=True)
@@ -253,14 +253,14 @@ def _report(changes: list[Patch], options: _Options) -> None:
     for change in changes:
         title, file = change.target.agent.title, change.target.file
         if change.action is Result.FAILED:
-            _say(f"{title}: {file} was left alone: {change.problem}")
+            _say(f"{title}: {file} was not changed: {change.problem}")
         else:
             problem = f" ({change.problem})" if change.problem else ""
             _say(f"{title}: {change.target.name} {results[change.action]} {file}{problem}")
     if _failed(changes):
-        _say("correct what is named and run this again, or write the entry by hand (docs/agents.md)")
+        _say("correct the problem and run the command again, or add the entry by hand (docs/agents.md)")
     if any(change.writes for change in changes) and not options.dry_run:
-        _say("agents read their settings when they start: restart those that are running")
+        _say("restart running agents: they read their settings at start")
 
 
 def _list_agents(selection: _Selection) -> None:

@@ -66,7 +66,7 @@ def scan(text: str) -> JsonNode:
     node = scanner.value(0)
     scanner.skip()
     if scanner.at < len(text):
-        raise scanner.refused("there is something after the end")
+        raise scanner.refused("unexpected text after the end of the value")
     return node
 
 
@@ -104,10 +104,10 @@ class _Scanner:
         while not self._take("}"):
             key_start = self.at
             if not self.text.startswith('"', self.at):
-                raise self.refused("a key in double quotes, or }, is expected")
+                raise self.refused("expected a key in double quotes, or }")
             key = self._string()
             if not self._take(":"):
-                raise self.refused("a colon is expected")
+                raise self.refused("expected a colon")
             value = self.value(depth + 1)
             members.append(JsonMember(key=key, start=key_start, value=value, comma=self._comma("}")))
         content = {member.key: member.value.value for member in members}
@@ -132,26 +132,26 @@ class _Scanner:
         if self._take(","):
             return self.at - 1
         if not self.text.startswith(bracket, self.at):
-            raise self.refused(f"a comma or {bracket} is expected")
+            raise self.refused(f"expected a comma or {bracket}")
         return None
 
     def _string(self) -> str:
         token = _STRING.match(self.text, self.at)
         if token is None:
-            raise self.refused("a string does not end on its line")
+            raise self.refused("unterminated string")
         text = token[0][1:-1]
         if "\\" in text:
             try:
                 text = json.loads(token[0], strict=False)
             except ValueError:
-                raise self.refused("a string holds an escape that JSON does not know") from None
+                raise self.refused("invalid escape in a string") from None
         self.at = token.end()
         return text
 
     def _other(self) -> Any:
         token = _SCALAR.match(self.text, self.at)
         if token is None:
-            raise self.refused("a value is expected")
+            raise self.refused("expected a value")
         self.at = token.end()
         return json.loads(token[0])
 
@@ -275,14 +275,14 @@ def _cut(text: str, holder: JsonNode, member: JsonMember) -> str:
 
 def _object(text: str, node: JsonNode) -> JsonNode:
     if node.members is None:
-        raise CannotEdit(f"{place_in(text, node.start)}: an object in braces is expected")
+        raise CannotEdit(f"{place_in(text, node.start)}: expected an object in braces")
     return node
 
 
 def _member(text: str, holder: JsonNode, key: str) -> JsonMember | None:
     members = [member for member in holder.members or () if member.key == key]
     if len(members) > 1:
-        raise CannotEdit(f"{place_in(text, members[1].start)}: {key} stands twice")
+        raise CannotEdit(f"{place_in(text, members[1].start)}: duplicate key {key}")
     return members[0] if members else None
 
 

@@ -64,7 +64,7 @@ def _editor(syntax: Syntax) -> ModuleType:
 
 
 def _check(original: dict[str, Any], after: str | None, syntax: Syntax, path: Keys, entry: Entry | None) -> None:
-    refused = CannotEdit(f"{'.'.join(path)} is written in a way in which it cannot be changed alone: edit it by hand")
+    refused = CannotEdit(f"{'.'.join(path)} cannot be changed without changing other entries; edit it by hand")
     try:
         result = {} if after is None else _read(after, syntax)
         # Order counts in what is printed, and what is not a number equals itself.
@@ -87,7 +87,7 @@ def _without(document: Any, path: Keys) -> Any:
 def _read(text: str, syntax: Syntax) -> dict[str, Any]:
     document = _editor(syntax).read(_split_mark(text)[0])
     if not isinstance(document, dict):
-        raise CannotEdit("it does not hold settings by name")
+        raise CannotEdit("the file is not a table of settings")
     return document
 
 
@@ -229,4 +229,4 @@ def _text(data: bytes | None) -> str | None:
     try:
         return None if data is None else data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CannotEdit(f"byte {error.start}: it is not written in UTF-8") from None
+        raise CannotEdit(f"byte {error.start}: not valid UTF-8") from None

@@ -42,9 +42,9 @@ def read_settings(path: Path) -> bytes | None:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise CannotEdit("it is not a file")
+            raise CannotEdit("not a regular file")
         if status.st_size > MAX_BYTES:
-            raise CannotEdit(f"it has {status.st_size:,} bytes; more than {MAX_BYTES:,} are not settings")
+            raise CannotEdit(f"the file has {status.st_size:,} bytes; settings files may have at most {MAX_BYTES:,}")
         return path.read_bytes()
     except FileNotFoundError:
         return None
@@ -59,7 +59,7 @@ def write_settings(path: Path, before: bytes | None, after: bytes | None) -> Non
     """
     target = Path(os.path.realpath(path))
     if read_settings(target) != before:
-        raise CannotEdit("it has changed meanwhile: look again")
+        raise CannotEdit("the file changed while this command ran; run it again")
     try:
         if after is None:
             target.unlink(missing_ok=True)

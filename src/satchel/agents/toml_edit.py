@@ -41,7 +41,7 @@ def drop(text: str, path: Keys) -> str | None:
     """The text without the table; None if the text was created for the table."""
     span = _span(text, path)
     if span is None:
-        raise CannotEdit(f"{'.'.join(path)} is not a table with a header of its own: take it out by hand")
+        raise CannotEdit(f"{'.'.join(path)} has no table header of its own; remove it by hand")
     line_end = line_end_of(text)
     before, after = text[: span[0]], text[span[1] :]
     if not before and after == line_end:

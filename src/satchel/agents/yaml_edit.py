@@ -26,7 +26,7 @@ def read(text: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CannotEdit(_reason(error)) from None
     if len(documents) > 1:
-        raise CannotEdit("there is more than one document in it")
+        raise CannotEdit("the file contains more than one YAML document")
     return documents[0] if documents else {}
 
 
@@ -133,13 +133,13 @@ def _root(text: str) -> yaml.MappingNode | None:
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if root is None or (isinstance(root, yaml.MappingNode) and not root.flow_style):
         return root
-    raise CannotEdit("a mapping with a key on each line is expected")
+    raise CannotEdit("expected a mapping with one key per line")
 
 
 def _pair(mapping: yaml.Node | None, key: str) -> _Pair | None:
     pairs = [pair for pair in mapping.value if pair[0].value == key] if mapping else []
     if len(pairs) > 1:
-        raise CannotEdit(f"line {pairs[1][0].start_mark.line + 1}: {key} stands twice")
+        raise CannotEdit(f"line {pairs[1][0].start_mark.line + 1}: duplicate key {key}")
     return pairs[0] if pairs else None
 
 
@@ -167,5 +167,5 @@ def _line_behind(text: str, at: int) -> int:
 def _reason(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     if mark is None:
-        return str(error).splitlines()[0] if str(error) else "it cannot be read"
-    return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', None) or 'unreadable'}"
+        return str(error).splitlines()[0] if str(error) else "not valid YAML"
+    return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', None) or 'invalid YAML'}"

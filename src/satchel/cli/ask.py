@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 _DEFAULT_ANSWER_TOKENS: Final = 1024  # as in `ResearchQuestion`; a longer answer is cut off, with a warning
 _MAX_UNCITED_SENTENCES: Final = 5  # more warnings would push the answer off the screen; the rest is counted
 _NO_MODEL: Final = """\
-no language model is set, so nothing was asked; this is the context it would have been given. To set one:
+no language model is set, so there is no answer; this is the context that a model would receive. To set a model:
   SATCHEL_LANGUAGE_MODEL=openai:gpt-4o-mini           and the key in SATCHEL_LANGUAGE_MODEL_KEY or OPENAI_API_KEY
   --language-model ollama:qwen3                       a model on this machine; vllm:MODEL and llamacpp:MODEL too
-  --language-model-url http://…/v1                    where it listens elsewhere
+  --language-model-url http://…/v1                    the endpoint, if not the default
 or language_model and language_model_url in the user file ({user_file})"""
 
 
-@click.command("ask", short_help="Answer a question from a folder, with citations that are checked.")
+@click.command("ask", short_help="Answer a question from a folder, with checked citations.")
 @click.option(
     "--language-model",
     metavar="KIND:MODEL",
-    help="Who answers: openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL.",
+    help="Language model: openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL.",
 )
 @click.option(
     "--language-model-url",
     metavar="URL",
-    help="The endpoint's base, like http://localhost:11434/v1.  [default: the usual one of its kind]",
+    help="Base URL of the endpoint, e.g. http://localhost:11434/v1.  [default: the provider's usual URL]",
 )
 @click.option(
     "--answer-tokens",
     type=click.IntRange(1),
     default=_DEFAULT_ANSWER_TOKENS,
     show_default=True,
-    help="Room for the answer.",
+    help="Maximum length of the answer in tokens.",
 )
-@click.option("--stream/--no-stream", default=True, help="Print the answer while it comes.  [default: stream]")
+@click.option("--stream/--no-stream", default=True, help="Print the answer while it is generated.  [default: stream]")
 @with_question(Surface.ASK)
 @QUICK
 @with_workspace()
@@ -111,7 +111,7 @@ def _with_numbers(client: LocalSatchel, question: Question) -> Question:
 
 def _leave_empty(context: Context, workspace: WorkspaceFlags) -> None:
     """Exit with a message if the context has no sources: the model is not asked."""
-    workspace.say("nothing was found, so nothing was asked")
+    workspace.say("no results, so the language model was not asked")
     for note in context.notes:
         workspace.say(note)
     sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
@@ -154,12 +154,12 @@ class _Inquiry:
                 else:
                     _print_answer(stream)
             except LanguageModelUnavailable as error:
-                if stream.said.strip():
-                    self._finish(stream.said, None, error.reason)
+                if stream.content.strip():
+                    self._finish(stream.content, None, error.reason)
                 raise
-        self._finish(stream.said, stream.completion)
+        self._finish(stream.content, stream.completion)
 
-    def _finish(self, text: str, completion: Completion | None, broke_off: str = "") -> None:
+    def _finish(self, text: str, completion: Completion | None, interrupted: str = "") -> None:
         """Check the citations of the answer; print the cited sources and the problems, or everything as JSON."""
         from satchel.service.factory.assembling import verify
         from satchel.text.visible import make_visible
@@ -168,7 +168,7 @@ class _Inquiry:
         answer = make_visible(text).text
         report = verify(answer, self.context)
         if self.as_json:
-            write_output(self._to_json(answer, report, completion, broke_off), None)
+            write_output(self._to_json(answer, report, completion, interrupted), None)
         else:
             self._print_sources(report)
         self._warn(report, completion)
@@ -188,7 +188,7 @@ class _Inquiry:
         for finding in (*report.findings, *report.warnings):
             _warn(describe_finding(finding, sources))
         if not report.cited and report.uncited_sentences:
-            _warn("the answer cites no source: nothing in it can be checked")
+            _warn("the answer cites no source, so it cannot be checked")
             return
         for sentence in report.uncited_sentences[:_MAX_UNCITED_SENTENCES]:
             _warn(describe_uncited(sentence))
@@ -196,7 +196,7 @@ class _Inquiry:
             _warn(f"{more} more sentences cite no source")
 
     def _to_json(
-        self, answer: str | None, report: CitationReport | None, completion: Completion | None, broke_off: str
+        self, answer: str | None, report: CitationReport | None, completion: Completion | None, interrupted: str
     ) -> str:
         from satchel.text.visible import make_visible
 
@@ -209,7 +209,7 @@ class _Inquiry:
         fields = {
             "question": make_visible(self.question).text,
             "answer": answer,
-            "broke_off": broke_off or None,
+            "interrupted": interrupted or None,
             "sources": [source.to_dict(cited=source.number in cited) for source in self.sources],
             "report": report and report.to_dict(),
             "context": self.context.to_dict(),

@@ -39,15 +39,15 @@ _COUNTS = {
 _DEFAULTS = ContextBuildOptions(include_citations=True)
 _FLAGS = {
     "max_tokens": ("-b --token-budget --max-tokens", "Hard limit in tokens, counted on the finished text."),
-    "format": ("-f --format", "How the context is written."),
-    "max_chunks": ("-k --max-chunks", "At most this many hits."),
-    "min_relevance": ("--min-relevance", "Leave out hits below this."),
-    "overflow": ("--overflow", "What happens to a hit that does not fit."),
-    "reranking": ("--rerank", "How hits are scored again."),
+    "format": ("-f --format", "Output format of the context."),
+    "max_chunks": ("-k --max-chunks", "Maximum number of hits."),
+    "min_relevance": ("--min-relevance", "Leave out hits with a lower relevance."),
+    "overflow": ("--overflow", "How to handle a hit that does not fit."),
+    "reranking": ("--rerank", "How to rerank the hits."),
     "provider": ("--provider", "Print this provider's message content instead of the text."),
-    "include_file_headers": ("--headers/--no-headers", "Name the file above each piece."),
-    "include_line_numbers": ("--line-numbers/--no-line-numbers", "Give its lines as well."),
-    "include_scores": ("--scores/--no-scores", "Give its relevance as well."),
+    "include_file_headers": ("--headers/--no-headers", "Show the path of each piece."),
+    "include_line_numbers": ("--line-numbers/--no-line-numbers", "Show the line numbers of each piece."),
+    "include_scores": ("--scores/--no-scores", "Show the relevance of each piece."),
     "include_citations": ("--citations/--no-citations", "Number the pieces."),
     "include_sources": ("--sources/--no-sources", "List the sources at the end."),
     "context_header": ("--header", "Text to put before the context."),
@@ -77,30 +77,37 @@ def _option_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("assemble", short_help="Turn hits into a context within a token budget.")
 @click.argument("hits", type=click.Path(allow_dash=True, path_type=Path), default="-", metavar="[HITS]")
-@click.option("--query", help="The question: hits that hold its words are preferred.")
+@click.option("--query", help="The question; hits that contain its words are preferred.")
 @_option_flags
-@click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
+@click.option(
+    "--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json for token counts."
+)
 @click.option(
     "--count", type=click.Choice([*_COUNTS]), default="exact", show_default=True, help="How tokens are counted."
 )
-@click.option("--group-by", type=click.Choice(_GROUPS), default="file", show_default=True, help="What stands together.")
-@click.option("--order", "ordering", type=click.Choice(_ORDERINGS), help="Best first, best at both ends, or as given.")
-@click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated.")
-@click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages; may be repeated.")
-@click.option("--compact", is_flag=True, help="Headings on one line.")
+@click.option("--group-by", type=click.Choice(_GROUPS), default="file", show_default=True, help="Group pieces by this.")
+@click.option(
+    "--order",
+    "ordering",
+    type=click.Choice(_ORDERINGS),
+    help="Order: best first, best at both ends, or as given.",
+)
+@click.option("--include", multiple=True, metavar="GLOB", help="Only matching paths; may be repeated.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="No matching paths; may be repeated.")
+@click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only this language; may be repeated.")
+@click.option("--compact", is_flag=True, help="Write each heading on one line.")
 @click.option(
     "--scores-are",
     type=click.Choice([str(kind) for kind in ScoreKind]),
     default="relevance",
     show_default=True,
-    help="What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order.",
+    help="Type of the hits' scores: relevance from 0 to 1, cosine, distance (0 is best), or rank (order only).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
-@click.option("--explain", "explains", is_flag=True, help="Say on stderr what became of every hit.")
-@click.option("--skip-invalid", is_flag=True, help="Leave out hits that cannot be read instead of stopping.")
+@click.option("--explain", "explains", is_flag=True, help="Print on stderr why each hit was included or left out.")
+@click.option("--skip-invalid", is_flag=True, help="Skip invalid hits instead of stopping.")
 @OUTPUT
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors and what --explain tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors and --explain on stderr.")
 def assemble_command(
     *,
     hits: Path,
@@ -146,7 +153,7 @@ def assemble_command(
     if not quiet:
         counted_by = model if count == "exact" else f"estimated by {count}"
         overflow = chosen.overflow
-        summarize(context, counted_by, is_explained=explains, overflow=overflow, if_none="no hits were given")
+        summarize(context, counted_by, is_explained=explains, overflow=overflow, if_none="the input contains no hits")
     leave_if_empty(context)
 
 
@@ -155,7 +162,7 @@ def _read_hits(path: Path, scores_are: str, *, skip_invalid: bool, quiet: bool) 
 
     def skip(error: InvalidHit) -> None:
         if not quiet:
-            click.echo(f"satchel: left out {error}", err=True)
+            click.echo(f"satchel: skipped {error}", err=True)
 
     data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     return list(read_hits(data, scores_are, skip=skip if skip_invalid else None))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @QUICK
 @with_workspace()
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
-@click.option("--explain", "explains", is_flag=True, help="Say on stderr what became of every piece.")
+@click.option("--explain", "explains", is_flag=True, help="Print on stderr why each piece was included or left out.")
 @OUTPUT
 @click.pass_obj
 def build_command(
@@ -50,7 +50,7 @@ def build_command(
     leave_if_empty(context)
 
 
-@click.command("explain", short_help="Say why each piece is in a question's context or was left out.")
+@click.command("explain", short_help="Show why each piece is in a question's context or was left out.")
 @with_question(Surface.BUILD)
 @QUICK
 @with_workspace()

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 OUTPUT = click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout."
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of stdout."
 )
-QUICK = click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes.")
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
-USER = click.option("--user", metavar="USER", help="Who asks, where a workspace has several users.")
+QUICK = click.option("--quick", is_flag=True, help="Answer from the index as it is, without a refresh.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr.")
+USER = click.option("--user", metavar="USER", help="User who asks, in a workspace with several users.")
 _PATH = click.argument("path", type=click.Path(), default=".")
 
 
@@ -57,13 +57,13 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
     """Add flags for the location of the index and for the embedder; the command gets `WorkspaceFlags`."""
     flags = (
         path,
-        click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
+        click.option("--index-dir", help="Store indexes in this folder instead of the OS's cache folder."),
         click.option(
-            "--store", metavar="URL", help="Keep the index in a database: postgresql://host/db?workspace=name."
+            "--store", metavar="URL", help="Store the index in a database: postgresql://host/db?workspace=name."
         ),
         click.option(
             "--embedder",
-            help="What makes vectors: static (built in), sentence-transformers:MODEL, fastembed:MODEL, openai:MODEL, "
+            help="Embedder: static (built in), sentence-transformers:MODEL, fastembed:MODEL, openai:MODEL, "
             "or what a plug-in adds.",
         ),
         QUIET,

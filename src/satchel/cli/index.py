@@ -22,12 +22,14 @@ _MAX_LISTED_FILES: Final = 20
 """More lines would push the summary off the screen; --json has all files."""
 
 
-@click.command("index", short_help="Index a folder, or bring its index up to date.")
-@click.option("--watch", "watches", is_flag=True, help="Stay, and index again whenever something changes.")
-@click.option("--list-skipped", is_flag=True, help="List what was passed over, and why.")
-@click.option("--page-images", is_flag=True, help="Make pictures and thumbnails of the pages of documents, too.")
-@click.option("--on", "ingest_on", metavar="WHERE", help="Who reads: local, ray or ray://HOST:PORT.  [default: local]")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.command("index", short_help="Index a folder, or refresh its index.")
+@click.option("--watch", "watches", is_flag=True, help="Keep running, and refresh the index when files change.")
+@click.option("--list-skipped", is_flag=True, help="List the skipped files with the reasons.")
+@click.option("--page-images", is_flag=True, help="Also make pictures and thumbnails of document pages.")
+@click.option(
+    "--on", "ingest_on", metavar="WHERE", help="Where files are read: local (default), ray or ray://HOST:PORT."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @with_workspace()
 def index_command(
     *,
@@ -38,31 +40,31 @@ def index_command(
     ingest_on: str | None,
     as_json: bool,
 ) -> None:
-    """Index the folder at PATH: only what has changed is read. Ctrl-C leaves an index that goes on from there."""
+    """Index the folder at PATH; only changed files are read. After Ctrl-C, the next run continues from there."""
     with open_client(workspace, ingest_on=ingest_on) as client:
         report = client.run_index()
         if as_json:
             write_output(json.dumps({name: getattr(report, name) for name in report.__slots__}, indent=2), None)
         else:
-            _print_passed_over(report, workspace, list_skipped)
+            _print_skipped(report, workspace, list_skipped)
         if page_images:
             workspace.say(f"made pictures of {client.make_page_pictures():,} pages")
         if watches:
             _watch(client, workspace)
 
 
-def _print_passed_over(report: IndexReport, workspace: WorkspaceFlags, list_skipped: bool) -> None:
+def _print_skipped(report: IndexReport, workspace: WorkspaceFlags, list_skipped: bool) -> None:
     from satchel.service.auto_index import usual_reasons
     from satchel.text.visible import make_visible_line
 
     if list_skipped:
-        for path, reason in report.passed_paths:
+        for path, reason in report.skipped_paths:
             click.echo(f"{reason}\t{make_visible_line(path).text}")
     usual = usual_reasons()
-    for reason, count in sorted(report.passed_over.items()):
+    for reason, count in sorted(report.skipped.items()):
         if reason in usual:
-            workspace.say(f"passed over {count:,}: {reason}")
-    unread = [f"{path} {reason}" for path, reason in sorted(report.passed_paths) if reason not in usual]
+            workspace.say(f"skipped {count:,}: {reason}")
+    unread = [f"{path} {reason}" for path, reason in sorted(report.skipped_paths) if reason not in usual]
     for line in [*unread[:_MAX_LISTED_FILES], *report.notes[:_MAX_LISTED_FILES]]:
         workspace.say(line)
     more = max(0, len(unread) - _MAX_LISTED_FILES) + max(0, len(report.notes) - _MAX_LISTED_FILES)
@@ -75,7 +77,7 @@ def _watch(client: LocalSatchel, workspace: WorkspaceFlags) -> None:
 
     from satchel.service.auto_index import FOREVER, describe_report
 
-    workspace.say(f"watching {client.root} (Ctrl-C ends it)")
+    workspace.say(f"watching {client.root} (Ctrl-C to stop)")
     silent = replace(client, watch=None, report=None)
     for _ in watch(client.root, debounce=300, raise_interrupt=True):
         report = silent.run_index(busy_wait_s=FOREVER)
@@ -83,11 +85,11 @@ def _watch(client: LocalSatchel, workspace: WorkspaceFlags) -> None:
             workspace.say(describe_report(report)[0])
 
 
-@click.command("status", short_help="Say what an index holds and whether it is up to date.")
+@click.command("status", short_help="Show the content of an index and whether it is up to date.")
 @JSON
 @with_workspace()
 def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
-    """Say what the index of PATH holds, where it is, and what has changed since."""
+    """Show the content and location of the index of PATH, and what changed since the last refresh."""
     from satchel.service.maintenance import index_overview
     from satchel.text.visible import make_visible_line
 
@@ -96,7 +98,7 @@ def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     if as_json:
         write_output(json.dumps(overview.to_dict(), indent=2), None)
     elif facts is None:
-        click.echo(make_visible_line(f"{overview.root} is not indexed (its index would be {overview.place})").text)
+        click.echo(make_visible_line(f"{overview.root} is not indexed (the index would be at {overview.place})").text)
     if facts is None:
         sys.exit(Exit.NOTHING_FOUND)
     if as_json:
@@ -104,18 +106,18 @@ def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     root, place = (make_visible_line(str(text)).text for text in (overview.root, overview.place))
     click.echo(f"workspace   {root}\nindex       {place} ({facts.bytes_on_disk / 1e6:.1f} MB)")
     counts = ((facts.files - len(overview.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
-    click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in counts)}")
+    click.echo(f"content     {', '.join(counted(number, thing) for number, thing in counts)}")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
-    changed = f"{counted(overview.changed, 'file')} to look at, {overview.missing:,} gone"
+    changed = f"{counted(overview.changed, 'file')} new or changed, {overview.missing:,} deleted"
     state = changed if overview.to_look_at else "up to date"
-    click.echo(f"state       {state}; {overview.passed_over:,} passed over (`satchel index --list-skipped`)")
+    click.echo(f"state       {state}; {overview.skipped:,} skipped (`satchel index --list-skipped`)")
     for path, note in list(overview.partly_read.items())[:_MAX_LISTED_FILES]:
         click.echo(f"note        {make_visible_line(f'{path}: {note}').text}")
 
 
 @click.command("clear", short_help="Remove an index.")
 @click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
-@click.option("--force", is_flag=True, help="Also if it holds blocks, grants or activity that no file holds.")
+@click.option("--force", is_flag=True, help="Also remove blocks, grants and activity stored only there.")
 @with_workspace()
 def clear_command(workspace: WorkspaceFlags, every: bool, force: bool) -> None:
     """Remove the index of PATH. Your files are not touched; indexing makes it again."""

@@ -46,9 +46,9 @@ _COMMANDS = {
 _SECTIONS = {
     "Ask a folder": ("build", "ask", "search", "explain", "expand", "verify"),
     "Ask documents": ("research", "page"),
-    "Keep the index": ("index", "status", "doctor", "clear", "migrate"),
+    "Manage the index": ("index", "status", "doctor", "clear", "migrate"),
     "Serve agents and programs": ("install", "uninstall", "mcp", "serve", "token"),
-    "Share and permit": ("workspace", "postgres"),
+    "Manage blocks and access": ("workspace", "postgres"),
     "Use your own hits": ("assemble", "tokens"),
     "Measure": ("eval",),
 }
@@ -92,19 +92,19 @@ def _meant(name: str) -> str:
     near = get_close_matches(name, _COMMANDS, n=2)
     if near:
         return f" Did you mean {' or '.join(map(repr, near))}?"
-    return f" A question is asked with: satchel build {name!r}" if " " in name else ""
+    return f" To ask a question: satchel build {name!r}" if " " in name else ""
 
 
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog='Begin with: satchel build "where is the retry backoff computed" path/to/folder\n\n'
+    epilog='Start with: satchel build "where is the retry backoff computed" path/to/folder\n\n'
     "If something does not work: satchel doctor\n\n"
-    "Exit codes: 0 done, 1 error, 2 usage, 3 nothing found, 4 the budget cannot be met.",
+    "Exit codes: 0 done, 1 error, 2 usage, 3 no results, 4 budget too small.",
 )
 @click.version_option(__version__, prog_name="satchel")
 def cli() -> None:
-    """Packs what matters into a model's context window: budgeted, cited, always parsing."""
+    """Packs the relevant pieces of a folder into a model's context: within a token budget, cited, always valid."""
 
 
 def _escape_unencodable_output() -> None:
@@ -131,5 +131,5 @@ def main(encoding: object = None) -> None:
         click.echo("satchel: interrupted", err=True)
         sys.exit(Exit.INTERRUPTED)
     except OSError as error:
-        click.echo(f"satchel: {error.filename or 'cannot go on'}: {error.strerror or error}", err=True)
+        click.echo(f"satchel: {error.filename or 'system error'}: {error.strerror or error}", err=True)
         sys.exit(Exit.ERROR)

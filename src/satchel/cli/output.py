@@ -154,7 +154,7 @@ def summarize(
     *,
     is_explained: bool = False,
     overflow: OverflowPolicy = OverflowPolicy.TRUNCATE,
-    if_none: str = "nothing was found",
+    if_none: str = "no results",
 ) -> None:
     """Print counts of included and omitted pieces, and advice, on stderr; `if_none` if there were no candidates."""
     if not len(context.ledger):
@@ -162,7 +162,7 @@ def summarize(
     else:
         say(_included(context, counted_by))
         hint = "" if is_explained else " (--explain shows each)"
-        for fate, words in ((Fate.DROPPED, "left out"), (Fate.MERGED, "written as part of another")):
+        for fate, words in ((Fate.DROPPED, "left out"), (Fate.MERGED, "merged into another piece")):
             reasons = Counter(entry.reason.value for entry in context.ledger.with_fate(fate))
             if reasons:
                 say(f"{words}: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}{hint}")
@@ -174,7 +174,7 @@ def summarize(
 
 def nothing_found(filters: str) -> str:
     """Message for an empty result, with the active filters."""
-    return f"nothing was found (filters: {filters})" if filters else "nothing was found"
+    return f"no results (filters: {filters})" if filters else "no results"
 
 
 def leave_if_empty(context: Context) -> None:
@@ -201,10 +201,10 @@ def _way_out(context: Context, overflow: OverflowPolicy) -> str:
     least = min(entry.tokens for entry in waiting)
     if least <= context.budget and overflow is OverflowPolicy.STOP:
         best = max(waiting, key=lambda entry: entry.score).tokens
-        return f"the best hit takes {best:,} tokens and nothing is taken after it; use --overflow skip or truncate"
+        return f"the best hit has {best:,} tokens, and --overflow stop ends there; use --overflow skip or truncate"
     can_trim = context.budget >= _MIN_TRIM_BUDGET_TOKENS and overflow is not OverflowPolicy.TRUNCATE
     trim = ", or use --overflow truncate" if can_trim else ""
-    return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
+    return f"no hit fits the budget; the smallest has {least:,} tokens: raise --token-budget{trim}"
 
 
 def explain(ledger: Ledger, *, signals: bool = False) -> None:
@@ -219,7 +219,7 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
     )
     beneath = signals and console.width < _MIN_SIGNALS_WIDTH_CHARS
     table = Table(box=None, header_style="bold")
-    for name in (*_COLUMNS, *(["what spoke for it"] if signals and not beneath else [])):
+    for name in (*_COLUMNS, *(["strongest signals"] if signals and not beneath else [])):
         table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left", overflow="fold")
     for entry in ledger:
         into = f" → {entry.into}" if entry.into else ""

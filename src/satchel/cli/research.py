@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command("research", short_help="Print the pages of documents that answer a question, numbered.")
 @with_question(Surface.RESEARCH)
 @QUICK
-@click.option("--json", "as_json", is_flag=True, help="Print text, sources and ledger as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the text, sources and ledger as JSON.")
 @OUTPUT
 @with_workspace()
 def research_command(
@@ -31,16 +31,18 @@ def research_command(
         context, model = client.research(question), question.model or client.settings.model
     print_context(context, output, as_json=as_json)
     if not workspace.quiet:
-        summarize(context, model, if_none="no page was found")
+        summarize(context, model, if_none="no results")
     leave_if_empty(context)
 
 
 @click.command("page", short_help="Make a picture of a page of a document.")
 @click.argument("document")
 @click.argument("page", type=click.IntRange(1))
-@click.option("--thumbnail", is_flag=True, help="A small one.")
+@click.option("--thumbnail", is_flag=True, help="Make a thumbnail.")
 @USER
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the picture (JPEG) there.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the picture (JPEG) to this file."
+)
 @with_workspace()
 def page_command(
     *, document: str, page: int, workspace: WorkspaceFlags, thumbnail: bool, user: str | None, output: Path | None
@@ -49,7 +51,7 @@ def page_command(
     with open_client(workspace, user=user) as client:
         picture = client.page_picture(document, page, thumbnail=thumbnail)
         if picture is None:
-            click.echo("satchel: only PDFs and pictures have pages that can be shown", err=True)
+            click.echo("satchel: only PDFs and pictures have page pictures", err=True)
             sys.exit(Exit.ERROR)
         if output is None:
             click.echo(str(picture))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("search", short_help="List the pieces that answer a question best.")
 @with_question(Surface.SEARCH)
-@click.option("--content/--no-content", "shows_content", default=False, help="Print the pieces' text as well.")
+@click.option("--content/--no-content", "shows_content", default=False, help="Also print the text of the pieces.")
 @QUICK
 @with_workspace()
 @JSON
@@ -50,9 +50,9 @@ def search_command(
         sys.exit(Exit.NOTHING_FOUND)
 
 
-@click.command("expand", short_help="Print the exact text behind an id.")
+@click.command("expand", short_help="Print the exact text of an id.")
 @click.argument("piece_id", metavar="ID")
-@click.option("-C", "--lines", type=click.IntRange(0), default=0, help="This many more lines on either side.")
+@click.option("-C", "--lines", type=click.IntRange(0), default=0, help="Number of extra lines before and after.")
 @USER
 @JSON
 @with_workspace()
@@ -68,4 +68,4 @@ def expand_command(*, piece_id: str, workspace: WorkspaceFlags, lines: int, user
     else:
         write_output(make_visible(expansion.text).text, None)
     if expansion.stale:
-        workspace.say("the file is gone or says something else now; this is the text as it was indexed")
+        workspace.say("the file was deleted or changed since it was indexed; this is the indexed text")

@@ -17,25 +17,38 @@ if TYPE_CHECKING:
 
 
 @click.command("serve", short_help="Serve a folder over HTTP: API, MCP and the inspector page.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8420, show_default=True, help="0: any that is free.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8420,
+    show_default=True,
+    help="Port; 0 for any free port.",
+)
 @click.option(
     "--keys",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Tokens and whose they are (TOML; `satchel token` makes entries). Needed to listen elsewhere.",
+    help="File with tokens and their users (TOML; `satchel token` makes entries). Required unless --host is a "
+    "loopback address.",
 )
 @click.option(
     "--allow-host",
     "hosts",
     multiple=True,
     metavar="NAME[:PORT]",
-    help="Another name under which it is reached, behind a proxy; may be repeated.",
+    help="Additional host name of the server, e.g. behind a proxy; may be repeated.",
 )
 @click.option(
-    "--allow-origin", "origins", multiple=True, metavar="URL", help="A page that may call it; may be repeated."
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Origin of a page that may call the server; may be repeated.",
 )
-@click.option("--language-model", metavar="KIND:MODEL", help="Who answers /api/research/ask, as for `satchel ask`.")
-@click.option("--language-model-url", metavar="URL", help="Where it listens.")
+@click.option(
+    "--language-model", metavar="KIND:MODEL", help="Language model for /api/research/ask, as for `satchel ask`."
+)
+@click.option("--language-model-url", metavar="URL", help="Base URL of the language model's endpoint.")
 @click.option("--mcp/--no-mcp", "serves_mcp", default=True, help="Serve MCP at /mcp.  [default: mcp]")
 @click.option("--open", "opens", is_flag=True, help="Open the inspector in the browser.")
 @click.option(
@@ -43,7 +56,7 @@ if TYPE_CHECKING:
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
     show_default=True,
-    help="JSON lines on stderr; info writes one for each request.",
+    help="Level of the log (JSON lines on stderr); info logs every request.",
 )
 @with_workspace()
 def serve_command(
@@ -107,7 +120,7 @@ def _own_token() -> str | None:
 
 
 def _print_address(up: Serving, place: str, workspace: WorkspaceFlags, opens: bool) -> None:
-    workspace.say(f"serving {place} at {up.url} (Ctrl-C stops it)")
+    workspace.say(f"serving {place} at {up.url} (Ctrl-C to stop)")
     if up.link:
         workspace.say(f"inspector  {up.link}  (opens once, within 10 minutes)")
     if up.mcp:
@@ -122,8 +135,8 @@ def _print_address(up: Serving, place: str, workspace: WorkspaceFlags, opens: bo
 
 @click.command("token", short_help="Make a token for a user of `satchel serve --keys`.")
 @click.argument("user", default="")
-@click.option("--group", "groups", multiple=True, help="A group that the user is in; may be repeated.")
-@click.option("--owner", is_flag=True, help="May change the workspace, and ask on behalf of others.")
+@click.option("--group", "groups", multiple=True, help="Group of the user; may be repeated.")
+@click.option("--owner", is_flag=True, help="Allow changing the workspace and asking on behalf of other users.")
 @click.option("--keys", type=click.Path(dir_okay=False, path_type=Path), help="Add the entry to this file.")
 def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | None) -> None:
     """Make a token for USER and print it; the entry for the file of keys holds only its hash.
@@ -134,7 +147,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
     from satchel.http.guard.credentials import Keyring, entry_for, new_token
 
     if not user and not owner:
-        raise InvalidOption("user", user, "name the user, or make it an owner's token with --owner")
+        raise InvalidOption("user", user, "give a user, or make an owner's token with --owner")
     token = new_token()
     entry = entry_for(token, user, groups, owner)
     if keys is None:
@@ -145,7 +158,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
         handle = os.open(keys, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(handle, "a", encoding="utf-8") as file:
             file.write(f"{entry.strip()}\n\n" if not file.tell() else f"\n{entry.strip()}\n")
-        click.echo(f"satchel: added to {keys}; restart the server to let it in", err=True)
+        click.echo(f"satchel: added to {keys}; restart the server to load it", err=True)
     click.echo(token)
 
 
@@ -156,9 +169,9 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
     type=click.IntRange(LEAST_CHARS, 1_000_000),
     default=MOST_CHARS,
     show_default=True,
-    help="Results are no longer than this as they are sent; longer texts come in pages.",
+    help="Maximum size of a result; longer texts are sent in pages.",
 )
-@click.option("--allow-home", is_flag=True, help="Index PATH even if it is the home directory, or holds it.")
+@click.option("--allow-home", is_flag=True, help="Index PATH even if it is the home directory or contains it.")
 @with_workspace()
 def mcp_command(*, workspace: WorkspaceFlags, user: str | None, max_result_chars: int, allow_home: bool) -> None:
     """Serve the folder at PATH to an agent over the Model Context Protocol.
@@ -171,7 +184,7 @@ def mcp_command(*, workspace: WorkspaceFlags, user: str | None, max_result_chars
     from satchel.service.client import OWNER, Caller
 
     if sys.stdin.isatty():
-        workspace.say("this speaks MCP on stdin and stdout; agents start it (see `satchel install`)")
+        workspace.say("this command speaks MCP on stdin and stdout and is started by agents (see `satchel install`)")
     caller = Caller(user=User(id=user)) if user else OWNER
     folder = ServedFolder(workspace.path, caller=caller, allow_home=allow_home, settings=workspace.settings)
     serve(folder, max_result_chars=max_result_chars, quiet=workspace.quiet)

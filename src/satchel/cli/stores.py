@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from satchel.service.factory.migration import MoveReport
 
 
-@click.command("migrate", short_help="Move an index to another place: a folder, or a database.")
+@click.command("migrate", short_help="Move an index to another folder or database.")
 @click.argument("source")
 @click.argument("target")
-@click.option("--verify-only", is_flag=True, help="Move nothing; say whether TARGET holds what SOURCE holds.")
-@click.option("--index-dir", help="Indexes of folders are below this folder instead of the OS's cache.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was moved as JSON.")
+@click.option("--verify-only", is_flag=True, help="Move nothing; check whether TARGET has the same content as SOURCE.")
+@click.option("--index-dir", help="Store indexes in this folder instead of the OS's cache folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @QUIET
 def migrate_command(
     *, source: str, target: str, verify_only: bool, index_dir: str | None, as_json: bool, quiet: bool
@@ -37,41 +37,41 @@ def migrate_command(
             report = migrate(source, target, index_dir=index_dir, verify_only=verify_only, watch=bar.show)
     except KeyboardInterrupt:
         if not verify_only:
-            say("what was moved is kept; the same command goes on from there")
+            say("the rows moved so far are stored; run the same command again to continue")
         raise
     if as_json:
         fields = asdict(report)
-        kinds = fields.pop("held")
-        write_output(json.dumps({**fields, "held": kinds}, indent=2), None)
+        kinds = fields.pop("content")
+        write_output(json.dumps({**fields, "content": kinds}, indent=2), None)
     if not quiet:
         say(_summary(report, verify_only))
 
 
 def _summary(report: MoveReport, verify_only: bool) -> str:
-    counts = {kind: tallied.count for kind, tallied in report.held.items()}
+    counts = {kind: tallied.count for kind, tallied in report.content.items()}
     blocks = f"{counts['workspace_blocks']:,} blocks of the workspace"
     what = f"{counts['files']:,} files, {blocks}, {counts['pieces']:,} pieces"
-    questions = f"; {report.questions} questions are answered alike" if report.questions else ""
+    questions = f"; {report.questions} questions get the same answers" if report.questions else ""
     if verify_only:
-        return f"{report.target} holds what {report.source} holds: {what}{questions}"
-    there = f" ({report.passed:,} were there already)" if report.passed else ""
-    return f"moved to {report.target} in {report.seconds:.1f} s{there}, and found to be the same: {what}{questions}"
+        return f"{report.target} has the same content as {report.source}: {what}{questions}"
+    there = f" ({report.already_present:,} rows were already there)" if report.already_present else ""
+    return f"moved to {report.target} in {report.seconds:.1f} s{there}, verified: {what}{questions}"
 
 
-@click.group("postgres", short_help="Set up a PostgreSQL database that keeps workspaces.")
+@click.group("postgres", short_help="Set up a PostgreSQL database for workspaces.")
 def postgres_command() -> None:
-    """Set up a PostgreSQL database that keeps workspaces, and see what is in it."""
+    """Set up a PostgreSQL database for workspaces, and list its workspaces."""
 
 
-@postgres_command.command("setup", short_help="Bring a database to this version of Satchel.")
+@postgres_command.command("setup", short_help="Set up or upgrade a database for this version of Satchel.")
 @click.argument("url")
-@click.option("--login", "logins", multiple=True, metavar="NAME", help="Let this login in; may be repeated.")
-@click.option("--reading-only", is_flag=True, help="The logins may ask, and change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.option("--login", "logins", multiple=True, metavar="NAME", help="Give this login access; may be repeated.")
+@click.option("--reading-only", is_flag=True, help="Give the logins read access only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def setup_command(url: str, logins: tuple[str, ...], reading_only: bool, as_json: bool) -> None:
-    """Bring the database at URL to this version of Satchel; to be run by an administrator of it.
+    """Set up or upgrade the database at URL for this version of Satchel; run by an administrator of the database.
 
-    It may be run again, and while others are at work: nobody waits for it long.
+    The command may be repeated, and may run while the database is in use: it holds locks only briefly.
     """
     from satchel.service.factory.opening import administration, database_place
 
@@ -79,7 +79,7 @@ def setup_command(url: str, logins: tuple[str, ...], reading_only: bool, as_json
     if as_json:
         write_output(json.dumps(done._asdict(), indent=2), None)
         return
-    was = "was set up" if not done.before else "was up to date" if done.before == done.now else "was brought up"
+    was = "was set up" if not done.before else "was up to date" if done.before == done.now else "was upgraded"
     say(f"the database {was} (version {done.now})")
     for login in logins:
         say(f"{login} may {'ask' if reading_only else 'ask and write'}")
@@ -101,4 +101,4 @@ def workspaces_command(url: str, as_json: bool) -> None:
         name, files = make_visible_line(workspace.name).text, f"{workspace.files:,} files and blocks"
         click.echo(f"{name}  {files}, {workspace.pieces:,} pieces, generation {workspace.generation}")
     if not workspaces:
-        say("there are none yet")
+        say("the database has no workspaces")

@@ -63,10 +63,12 @@ class _Node:
 
 @click.command("tokens", short_help="Count the tokens of files and folders.")
 @click.argument("paths", nargs=-1, type=click.Path(allow_dash=True, path_type=Path), metavar="[FILE]...")
-@click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
-@click.option("--depth", type=click.IntRange(0), default=3, show_default=True, help="Folders deep that the tree shows.")
+@click.option(
+    "--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json for token counts."
+)
+@click.option("--depth", type=click.IntRange(0), default=3, show_default=True, help="Depth of the tree in folders.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole tree as JSON.")
-@click.option("--list-models", is_flag=True, help="Print the known models and how each is counted.")
+@click.option("--list-models", is_flag=True, help="List the known models and how their tokens are counted.")
 @QUIET
 def tokens_command(
     paths: tuple[Path, ...], model: str, depth: int, *, as_json: bool, list_models: bool, quiet: bool
@@ -155,7 +157,7 @@ def _report_skipped(skipped: list[Passed], note: str) -> None:
     if skipped:
         reasons = Counter(passed.reason for passed in skipped)
         counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        click.echo(f"satchel: passed over {counts} (--json lists them)", err=True)
+        click.echo(f"satchel: skipped {counts} (--json lists them)", err=True)
     if note:
         click.echo(f"satchel: {note}", err=True)
 

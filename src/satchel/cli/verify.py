@@ -12,7 +12,7 @@ import click
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
 from satchel.models.context import CitationProblem
-from satchel.text.visible import make_visible, make_visible_line
+from satchel.text.visible import counted, make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,9 +32,11 @@ _MAX_EXCERPT_CHARS: Final = 80  # a classic terminal's width: a finding stays re
     "context",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What `satchel build --json`, `assemble --json` or `ask --json` printed.",
+    help="JSON output of `satchel build`, `assemble` or `ask`.",
 )
-@click.option("--strict", is_flag=True, help="Fail for warnings as well: uncited sentences, quotes from elsewhere.")
+@click.option(
+    "--strict", is_flag=True, help="Also fail for warnings: uncited sentences, quotations from outside the sources."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def verify_command(answer: Path, context: Path, strict: bool, as_json: bool) -> None:
     """Check ANSWER, a text file (-: stdin), against the CONTEXT that it was written from.
@@ -87,7 +89,8 @@ def _lines(
         yield f"{visible_name}:{place_in(text, position)}: {words}"
     total = len(report.cited) + len(report.uncited)
     warnings = len(report.warnings) + len(report.uncited_sentences)
-    counts = f"{len(report.cited)} of {total} sources cited, {len(report.findings)} wrong, {warnings} to look at"
+    errors = counted(len(report.findings), "error")
+    counts = f"{len(report.cited)} of {total} sources cited, {errors}, {counted(warnings, 'warning')}"
     yield f"{'OK' if passed else 'NOT OK'}: {counts}"
 
 
@@ -111,16 +114,16 @@ def describe_finding(finding: CitationFinding, sources: Sequence[CitableSource])
     match finding.problem:
         case CitationProblem.UNKNOWN_NUMBER:
             numbers = [source.number for source in sources]
-            known = f"they are {min(numbers)} to {max(numbers)}" if numbers else "there are none"
+            known = f"sources are {min(numbers)} to {max(numbers)}" if numbers else "there are no sources"
             return f"{text}: no source has the number {_listed(finding.numbers)} ({known})"
         case CitationProblem.QUOTE_NOT_IN_SOURCE:
-            instead = f", but it does in {_cited(finding.found_in)}" if finding.found_in else ""
-            return f'"{text}" does not stand in {_cited(finding.numbers)}{instead}'
+            instead = f", but is in {_cited(finding.found_in)}" if finding.found_in else ""
+            return f'"{text}" is not in {_cited(finding.numbers)}{instead}'
         case CitationProblem.OTHER_PLACE:
             places = ", ".join(_place(source) for source in sources if source.number in finding.numbers)
             return f"{text}: {_cited(finding.numbers)} is {shortened(places)}"
         case CitationProblem.QUOTE_NOT_IN_ANY_SOURCE:
-            return f'"{text}" stands in no source'
+            return f'"{text}" is not in any source'
 
 
 def describe_uncited(sentence: UncitedSentence) -> str:

@@ -25,16 +25,16 @@ _IN_WORKSPACE = with_workspace(
 )
 
 
-@click.group("workspace", short_help="Import and export blocks, and say who may read them.")
+@click.group("workspace", short_help="Import and export blocks, and set who may read them.")
 def workspace_group() -> None:
     """Blocks that are not read from files: a vault, a Notion export, conversations, or records of your own."""
 
 
-@workspace_group.command("import", short_help="Take over a vault, a Notion export, conversations or records.")
+@workspace_group.command("import", short_help="Import a vault, a Notion export, conversations or records.")
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option("--kind", metavar="IMPORTER", help="What it is, where that does not show: vault, notion, …")
-@click.option("--prefix", default="", help="What its blocks' ids begin with, where two sources have the same.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.option("--kind", metavar="IMPORTER", help="Kind of the source, if it cannot be detected: vault, notion, …")
+@click.option("--prefix", default="", help="Prefix for the ids of its blocks, if two sources use the same ids.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @_IN_WORKSPACE
 def import_command(*, source: Path, kind: str | None, prefix: str, workspace: WorkspaceFlags, as_json: bool) -> None:
     """Take over what SOURCE holds, in one commit; doing it again brings the workspace up to date.
@@ -54,7 +54,7 @@ def import_command(*, source: Path, kind: str | None, prefix: str, workspace: Wo
         sys.exit(Exit.NOTHING_FOUND)
 
 
-@workspace_group.command("forget", short_help="Remove a source and the blocks that came from it.")
+@workspace_group.command("forget", short_help="Remove a source and the blocks imported from it.")
 @click.argument("source", required=False)
 @_IN_WORKSPACE
 def forget_command(source: str | None, workspace: WorkspaceFlags) -> None:
@@ -80,15 +80,15 @@ def export_command(workspace: WorkspaceFlags, output: Path | None) -> None:
     write_output(text, output)
 
 
-@workspace_group.command("grant", short_help="Let a user or group read a block and what is below it.")
+@workspace_group.command("grant", short_help="Let a user or group read a block and all blocks below it.")
 @click.argument("block")
 @click.argument("principal")
-@click.option("--deny", is_flag=True, help="Keep them out instead, whatever is granted above.")
+@click.option("--deny", is_flag=True, help="Deny access instead, even if a block above is granted.")
 @_IN_WORKSPACE
 def grant_command(block: str, principal: str, deny: bool, workspace: WorkspaceFlags) -> None:
-    """Let PRINCIPAL (ann, user:ann, group:staff, or '*' for everyone) read BLOCK and all that is below it.
+    """Let PRINCIPAL (ann, user:ann, group:staff, or '*' for everyone) read BLOCK and all blocks below it.
 
-    The first grant makes a workspace one of several users: what nobody was granted is then denied.
+    After the first grant the workspace has several users: blocks and files without a grant are denied.
     """
     from satchel.models.access import DefaultAccess, Effect
 
@@ -98,62 +98,64 @@ def grant_command(block: str, principal: str, deny: bool, workspace: WorkspaceFl
             edit.grant(block, principal, Effect.DENY if deny else Effect.ALLOW)
     workspace.say(f"{'denied' if deny else 'granted'} {block} to {principal}")
     if before is DefaultAccess.OWNER:
-        workspace.say("the workspace has several users now: what was not granted is denied, to you too")
-        workspace.say("ask with --user; `satchel workspace default allow` opens what nothing is said about")
+        workspace.say("the workspace has several users now: blocks and files without a grant are denied, to you too")
+        workspace.say("ask with --user; `satchel workspace default allow` gives every user access to these")
     if deny and "#~" in block:
-        workspace.say("this id is made from the block's text: when the text changes, the denial is lost. Deny its page")
+        workspace.say(
+            "this id is derived from the block's text: when the text changes, the denial is lost. Deny the page instead"
+        )
 
 
-@workspace_group.command("revoke", short_help="Take a grant or a denial back.")
+@workspace_group.command("revoke", short_help="Remove a grant or a denial.")
 @click.argument("block")
 @click.argument("principal")
 @_IN_WORKSPACE
 def revoke_command(block: str, principal: str, workspace: WorkspaceFlags) -> None:
-    """Take back what was granted or denied to PRINCIPAL at BLOCK itself; it holds for the very next request."""
+    """Remove the grant or denial of PRINCIPAL at BLOCK itself; the change applies to the next request."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.revoke(block, principal)
     workspace.say(f"revoked {principal} at {block}")
 
 
-@workspace_group.command("inherit", short_help="Say whether a block takes over who may read its parent.")
+@workspace_group.command("inherit", short_help="Set whether a block inherits the access list of its parent.")
 @click.argument("block")
 @click.argument("choice", type=click.Choice(["yes", "no"]))
 @_IN_WORKSPACE
 def inherit_command(block: str, choice: str, workspace: WorkspaceFlags) -> None:
-    """With `no`, only what is granted at BLOCK itself and below it counts."""
+    """With `no`, only grants at BLOCK itself and below it apply."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.set_inherits(block, choice == "yes")
-    workspace.say(f"{block} {'inherits' if choice == 'yes' else 'stands alone'} now")
+    workspace.say(f"{block} {'inherits access' if choice == 'yes' else 'does not inherit'} now")
 
 
-@workspace_group.command("default", short_help="Say who may read what nothing was said about.")
+@workspace_group.command("default", short_help="Set who may read blocks and files without a grant.")
 @click.argument("access", type=click.Choice(["owner", "deny", "allow"]))
 @_IN_WORKSPACE
 def default_command(access: str, workspace: WorkspaceFlags) -> None:
-    """`owner`: a workspace of one's own. `deny`: nobody without a grant. `allow`: every named user."""
+    """`owner`: only the owner reads. `deny`: nobody without a grant. `allow`: every named user."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.set_default(access)
-    workspace.say(f"what nothing is said about: {access}")
+    workspace.say(f"default access: {access}")
 
 
-@workspace_group.command("group", short_help="Say who is in a group.")
+@workspace_group.command("group", short_help="Set the members of a group.")
 @click.argument("name")
 @click.argument("members", nargs=-1)
 @_IN_WORKSPACE
 def group_command(name: str, members: tuple[str, ...], workspace: WorkspaceFlags) -> None:
-    """Make MEMBERS the members of the group NAME; without members there is no such group."""
+    """Set the members of the group NAME; without MEMBERS the group is removed."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.put_group(name, members)
-    workspace.say(f"{name}: {', '.join(members) or 'nobody'}")
+    workspace.say(f"{name}: {', '.join(members) or 'no members'}")
 
 
-@workspace_group.command("activity", short_help="Record what a user did, or list what was done.")
-@click.option("--user", help="Who did it; when listing, only theirs.")
-@click.option("--action", type=click.Choice(["edit", "view"]), help="Record this, for --user and --block.")
-@click.option("--block", help="What it was done to.")
-@click.option("--at", help="When, as in 2026-11-16T09:00.  [default: now]")
-@click.option("-k", "--top-k", type=click.IntRange(1), default=20, show_default=True, help="List this many.")
-@click.option("--json", "as_json", is_flag=True, help="List as JSON.")
+@workspace_group.command("activity", short_help="Record or list user activity.")
+@click.option("--user", help="User who acted; for a list, only activity of this user.")
+@click.option("--action", type=click.Choice(["edit", "view"]), help="Record this action of --user on --block.")
+@click.option("--block", help="Block that was edited or viewed.")
+@click.option("--at", help="Time of the action, e.g. 2026-11-16T09:00.  [default: now]")
+@click.option("-k", "--top-k", type=click.IntRange(1), default=20, show_default=True, help="Maximum number of entries.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 @_IN_WORKSPACE
 def activity_command(
     *,
@@ -165,7 +167,7 @@ def activity_command(
     top_k: int,
     as_json: bool,
 ) -> None:
-    """With --action, record that --user edited or viewed --block. Without it, list what was done last."""
+    """With --action, record that --user edited or viewed --block. Without it, list the latest activity."""
     from satchel.errors import InvalidOption
     from satchel.models.request import as_moment
 
@@ -174,7 +176,7 @@ def activity_command(
             _list_activity(client, user, top_k, as_json)
             return
         if not user or not block:
-            raise InvalidOption("action", action, "needs --user and --block: who did it, and to what?")
+            raise InvalidOption("action", action, "needs --user and --block: the user who acted, and the block")
         moment = datetime.now(UTC) if at is None else as_moment(InvalidOption, "at", at)
         client.workspace.record(user, action, block, moment)
     workspace.say(f"{user}: {action} {block}")

@@ -34,13 +34,13 @@ _WATCHING_SECONDS: Final = 10.0
 _BUSY: Final = "run `satchel doctor` again when the machine is less busy"
 
 
-@click.command("doctor", short_help="Check that everything Satchel needs is there and works.")
+@click.command("doctor", short_help="Check the installation, the settings, the models and the index.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @with_workspace()
 def doctor_command(workspace: WorkspaceFlags, as_json: bool) -> None:
-    """Check the installation, the settings, the models and the index of PATH, and say what to do about what is wrong.
+    """Check the installation, the settings, the models and the index of PATH, with a remedy for each problem.
 
-    Nothing is changed. Each thing looked at is ok, worth a note, or a problem; the exit code is 1 if one is a problem.
+    The command changes nothing. Each finding is ok, a note or a problem; the exit code is 1 if there is a problem.
     """
     checkup, findings = Checkup(workspace.path, workspace.settings), []
     for finding in checkup.findings():
@@ -52,7 +52,7 @@ def doctor_command(workspace: WorkspaceFlags, as_json: bool) -> None:
         write_output(json.dumps([finding.to_dict() for finding in findings], indent=2), None)
     else:
         count = "1 problem" if problems == 1 else f"{problems or 'no'} problems"
-        workspace.say(f"{count} found in {len(findings)} things looked at")
+        workspace.say(f"{count} in {len(findings)} findings")
     code = Exit.ERROR if problems else Exit.OK
     if checkup.is_stuck:
         # A thread that never ends must not keep the process alive.
@@ -108,7 +108,7 @@ class Checkup:
         findings = self.run("settings", workspace_checks.check_settings, self.path)
         yield from findings
         if any(finding.state is State.PROBLEM and finding.subject == "settings" for finding in findings):
-            yield note("index", "not looked at: the settings have to be right first")
+            yield note("index", "not checked: correct the settings first")
             return
         try:
             root = None if in_database else workspace(self.path)
@@ -170,7 +170,7 @@ class Checkup:
             try:
                 findings.extend(check(*arguments))
             except SatchelError as error:
-                findings.append(problem(subject, str(error), "do what it says, and run `satchel doctor` again"))
+                findings.append(problem(subject, str(error), "follow the message, and run `satchel doctor` again"))
             except BaseException as error:  # a broken installation fails in ways that nobody foresees
                 from satchel.cli.packages import pip_install
 
@@ -179,6 +179,6 @@ class Checkup:
 
         threading.Thread(target=work, daemon=True, name=f"doctor {subject}").start()
         if done.wait(seconds):
-            return findings or [ok(subject, "nothing to say")]
+            return findings or [ok(subject, "no findings")]
         self.is_stuck = True
-        return [problem(subject, f"no answer within {seconds:.0f} seconds", late)]
+        return [problem(subject, f"the check did not finish within {seconds:.0f} seconds", late)]

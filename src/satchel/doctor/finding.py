@@ -29,7 +29,7 @@ class Finding(NamedTuple):
             "state": str(self.state),
             "ok": self.state is not State.PROBLEM,
             "detail": self.detail,
-            "do": self.remedy,
+            "remedy": self.remedy,
         }
 
 

@@ -36,14 +36,14 @@ _MODULES: Final = {
 # What each extra is for.
 _EXTRAS: Final = {
     "documents": "reads PDF, office files, e-books and web pages",
-    "ocr": "reads scans where tesseract is not installed",
+    "ocr": "reads scans without tesseract",
     "serve": "`satchel serve`: HTTP API, MCP and the inspector page",
     "mcp": "`satchel mcp`, for coding agents",
-    "postgres": "keeps indexes in PostgreSQL",
+    "postgres": "stores indexes in PostgreSQL",
     "chroma": "research over Chroma",
     "fastembed": "another embedder, without torch",
     "sentence-transformers": "another embedder, and cross-encoders; large (torch)",
-    "visual": "finds pages by what is seen on them; large (torch)",
+    "visual": "finds pages by their appearance; large (torch)",
     "ray": "indexes large folders on many machines",
 }
 _TRY_EACH: Final = """
@@ -123,26 +123,26 @@ def _check_current_folder(code: Path) -> Iterator[Finding]:
         here = Path(name).resolve()
         if here.is_file() and here.parent != code:
             how = f"rename {name.partition('/')[0]}, or start your program in another folder"
-            yield note("import", f"a program started in this folder imports {here} in Satchel's place", how)
+            yield note("import", f"a program started in this folder imports {here} instead of Satchel", how)
 
 
 def check_packages() -> Iterator[Finding]:
     """Check if all required packages are installed in a supported version and can be imported."""
     required = [requirement for requirement in requirements() if not requirement.extra]
     if not required:
-        yield problem("packages", "what Satchel needs is not known: it was not installed by pip", pip_install())
+        yield problem("packages", "the required packages are unknown: Satchel was not installed by pip", pip_install())
         return
     problems = list(_missing_or_unfit(required))
     present = [requirement.name for requirement in required if requirement.installed_version()]
     modules = {_MODULES.get(name.lower(), name.lower().replace("-", "_")): name for name in present}
     for module, reason in failures_in_child("import importlib; importlib.import_module(name)", list(modules)).items():
         how = f"{sys.executable} -m pip install --force-reinstall {modules[module]}"
-        problems.append(problem("packages", f"{modules[module]} is installed and does not load: {reason}", how))
+        problems.append(problem("packages", f"{modules[module]} is installed but cannot be imported: {reason}", how))
         # What crashes a child would crash us, too: from here on, importing it is an ImportError.
         sys.modules[module] = None  # type: ignore[assignment]
     yield from problems
     if not problems:
-        yield ok("packages", f"all {len(required)} that are always needed are there, and load")
+        yield ok("packages", f"all {len(required)} required packages are installed and can be imported")
 
 
 def _missing_or_unfit(required: list[Requirement]) -> Iterator[Finding]:
@@ -163,9 +163,9 @@ def check_extras() -> Iterator[Finding]:
     findings = [_check_extra(extra, _packages_of(extra, all_requirements)) for extra in _EXTRAS if extra in known]
     yield from findings
     if unknown := ", ".join(extra for extra in _EXTRAS if extra not in known):
-        yield note("extras", f"the installation is older than the source: it does not know {unknown}", pip_install())
+        yield note("extras", f"the installation is older than the source and lacks {unknown}", pip_install())
     if missing := sum(finding.state is State.NOTE for finding in findings):
-        how = f"if you need one, name it in the place of NAME: {pip_install('NAME')}"
+        how = f"to install an extra, replace NAME: {pip_install('NAME')}"
         yield note("extras", f"{missing} are not installed" if missing > 1 else "1 is not installed", how)
 
 
@@ -253,7 +253,7 @@ def check_agents(path: str) -> Iterator[Finding]:
     machine, project = this_machine(), Path(path).absolute()
     targets = (target_for(agent, scope, machine, project, "satchel") for agent in AGENTS for scope in Scope)
     findings = [finding for target in targets if target and target.file.exists() for finding in _check_file(target)]
-    yield from findings or [ok("agents", "none was told to start Satchel (`satchel install` does)")]
+    yield from findings or [ok("agents", "Satchel is not installed in any agent (run `satchel install`)")]
 
 
 def _check_file(target: Target) -> Iterator[Finding]:
@@ -293,13 +293,13 @@ def _check_command(target: Target, command: list[str], reinstall: str) -> Findin
     """Problem of the command of an entry; `reinstall` is the command to write the entry again."""
     program, file, subject = command[0], target.file, f"agent {target.agent.key}"
     if shutil.which(program) is None:
-        return problem(subject, f"{file} starts {program}, which is not there", reinstall)
+        return problem(subject, f"{file} starts {program}, which does not exist", reinstall)
     folder = next(iter(command[command.index("mcp") + 1 :] if "mcp" in command else ()), "-")
     if not folder.startswith("-") and "://" not in folder and not Path(folder).is_dir():
-        return problem(subject, f"{file} serves {folder}, which is not there", f"{reinstall} --path FOLDER")
+        return problem(subject, f"{file} serves {folder}, which does not exist", f"{reinstall} --path FOLDER")
     if find_spec("mcp") is None and Path(program).parent == Path(sys.executable).parent:
         detail = f"{file} starts `satchel mcp`, which needs packages that are not installed"
         return problem(subject, detail, pip_install("mcp"))
     if not os.path.isabs(program):
-        return note(subject, f"{file} starts whichever `{program}` is found first on PATH", reinstall)
+        return note(subject, f"{file} starts the first `{program}` on PATH", reinstall)
     return ok(subject, f"{file} starts {program}")

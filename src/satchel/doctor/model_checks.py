@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from satchel.service.settings import Settings
 
 
-LATE_EMBEDDER: Final = "look whether the embedder's endpoint is up; `--embedder static` needs none"
-LATE_LANGUAGE_MODEL: Final = "look whether the language model's endpoint is up"
+LATE_EMBEDDER: Final = "check that the embedder's endpoint is running; `--embedder static` needs no endpoint"
+LATE_LANGUAGE_MODEL: Final = "check that the language model's endpoint is running"
 # A list of models needs no computation; an endpoint that takes longer counts as not answering.
 _REQUEST_SECONDS: Final = 5.0
 # Lists of models are far smaller; the limit protects memory from an endpoint that never stops sending.
@@ -56,7 +56,7 @@ def check_embedder(settings: Settings) -> list[Finding]:
     if kind == "openai" and model:
         base = settings.embedder_url or _OPENAI
         if reason := _unreachable(base).replace(base, without_secrets(base)):
-            how = "start it or correct SATCHEL_EMBEDDER_URL; without it: --embedder static"
+            how = "start the endpoint or correct SATCHEL_EMBEDDER_URL; or use --embedder static"
             return [problem("embedder", f"{settings.embedder}: {reason}", how)]
     # The libraries would load a model from the Internet.
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -70,10 +70,10 @@ def check_embedder(settings: Settings) -> list[Finding]:
 
 def _embedder_remedy(kind: str) -> str:
     if kind in ("fastembed", "sentence-transformers"):
-        return f"{pip_install(kind)}; a model that is not on this machine yet is loaded by the first `satchel index`"
+        return f"{pip_install(kind)}; the first `satchel index` downloads the model"
     if kind == "openai":
-        return "correct SATCHEL_EMBEDDER, SATCHEL_EMBEDDER_URL or SATCHEL_EMBEDDER_KEY; without it: --embedder static"
-    return "use `--embedder static`, or unset SATCHEL_EMBEDDER; docs/embedders.md lists the others"
+        return "correct SATCHEL_EMBEDDER, SATCHEL_EMBEDDER_URL or SATCHEL_EMBEDDER_KEY; or use --embedder static"
+    return "use `--embedder static`, or unset SATCHEL_EMBEDDER; docs/embedders.md lists all embedders"
 
 
 def check_language_model(settings: Settings) -> list[Finding]:
@@ -84,23 +84,23 @@ def check_language_model(settings: Settings) -> list[Finding]:
     try:
         endpoint = language_model_endpoint(settings)
     except SatchelError as error:
-        return [problem(subject, str(error), "export SATCHEL_LANGUAGE_MODEL=ollama:qwen3, or another that it names")]
+        return [problem(subject, str(error), "export SATCHEL_LANGUAGE_MODEL=ollama:qwen3, or another known model")]
     if endpoint is None:
-        return [ok(subject, "none is set; only `satchel ask` needs one")]
+        return [ok(subject, "not set; only `satchel ask` needs a language model")]
     base, name, is_ollama = endpoint.url or _OPENAI, f"{endpoint.kind}:{endpoint.model}", endpoint.kind == "ollama"
     address = without_secrets(base)
     if reason := _unreachable(base).replace(base, address):
-        how = "ollama serve" if is_ollama else "start it, or correct SATCHEL_LANGUAGE_MODEL_URL"
+        how = "ollama serve" if is_ollama else "start the endpoint, or correct SATCHEL_LANGUAGE_MODEL_URL"
         return [problem(subject, f"{name}: {reason}", how)]
     status, models = _models(base, endpoint.key)
     if status in (401, 403):
         return [problem(subject, f"{name}: {address} refuses the key", "export SATCHEL_LANGUAGE_MODEL_KEY=…")]
     if not models:
-        return [note(subject, f"{name}: {address} answers, but does not say which models it has")]
+        return [note(subject, f"{name}: {address} answers, but does not list its models")]
     if endpoint.model in models or f"{endpoint.model}:latest" in models:
         return [ok(subject, f"{name} at {address}")]
     few = ", ".join(models[:_MAX_MODELS_IN_REMEDY]) + (", …" if len(models) > _MAX_MODELS_IN_REMEDY else "")
-    how = f"ollama pull {endpoint.model}" if is_ollama else f"name one that it has: {few}"
+    how = f"ollama pull {endpoint.model}" if is_ollama else f"use one of its models: {few}"
     return [problem(subject, f"{name}: {address} has no such model", how)]
 
 
@@ -125,7 +125,7 @@ def check_document_readers() -> Iterator[Finding]:
         return
     yield ok("documents", "PDF, office files, e-books, web pages")
     if not confined:
-        yield note("documents", "the kernel does not keep their readers from the network: beware of strangers' files")
+        yield note("documents", "the kernel cannot sandbox document readers: do not index untrusted files")
 
 
 def check_scans(settings: Settings) -> Iterator[Finding]:
@@ -137,11 +137,11 @@ def check_scans(settings: Settings) -> Iterator[Finding]:
     if settings.ocr == "off":
         yield ok("scans", "not read: the setting `ocr` is off")
     elif not can_read_documents():
-        yield ok("scans", "not read, as no documents are")
+        yield ok("scans", "not read, because documents are not read")
     elif program:
         if missing := languages_missing(settings.ocr_languages):
             packages = " ".join(f"tesseract-ocr-{language.replace('_', '-').lower()}" for language in missing)
-            detail = f"tesseract does not know {', '.join(missing)} (the setting ocr_languages)"
+            detail = f"tesseract lacks the languages {', '.join(missing)} (setting ocr_languages)"
             yield problem("scans", detail, f"sudo apt install {packages}   (or export SATCHEL_OCR_LANGUAGES=eng)")
         else:
             yield ok("scans", f"by tesseract ({program}), {settings.ocr_languages}")
@@ -172,7 +172,7 @@ def _unreachable(base: str) -> str:
     except InvalidOption as error:
         return error.problem
     except HttpProblem as error:
-        return "" if error.status else f"nobody answers at {base} ({error.reason})"
+        return "" if error.status else f"no answer from {base} ({error.reason})"
     return ""
 
 

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from satchel.service.settings import Settings
 
 
-LATE_WATCHING: Final = "the folder has very many folders: watch a part of it, or run `satchel index` now and then"
+LATE_WATCHING: Final = (
+    "the folder has too many subfolders to watch: watch a part of it, or run `satchel index` regularly"
+)
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
 # A folder that has changed within the last hour may belong to a run that still goes on.
 _LEFTOVER_SECONDS: Final = 3600.0
@@ -48,10 +50,10 @@ def check_folder(path: str) -> list[Finding]:
     try:
         root = workspace(path)
     except SatchelError as error:
-        return [problem("folder", str(error), "name a folder that is there: satchel doctor path/to/folder")]
+        return [problem("folder", str(error), "give an existing folder: satchel doctor path/to/folder")]
     if os.access(root, os.R_OK | os.X_OK):
         return [ok("folder", str(root))]
-    return [problem("folder", f"{root} may not be read by this user", f"ls -ld {root}   (and ask its owner)")]
+    return [problem("folder", f"{root} is not readable by this user", f"ls -ld {root}   (and ask its owner)")]
 
 
 def check_settings(path: str) -> Iterator[Finding]:
@@ -82,9 +84,9 @@ def _setting_with_value(error: InvalidOption) -> str:
 
 def _settings_remedy(error: InvalidOption) -> str:
     if error.field == "config":
-        return "correct the file at the line that is named; it is written in TOML, as: token_budget = 2000"
+        return "correct the named line; the file must be TOML, e.g. token_budget = 2000"
     if "a project may not set this" in error.problem:
-        return f"remove {error.field} from the project's file; if you want it: export SATCHEL_{error.field.upper()}=…"
+        return f"remove {error.field} from the project's file; to set it, use: export SATCHEL_{error.field.upper()}=…"
     if "no such setting" in error.problem:
         return "correct or remove the name; docs/settings.md lists all settings"
     if "(environment)" in error.problem:
@@ -99,7 +101,7 @@ def _check_user_file() -> Iterator[Finding]:
     variable = os.environ.get("SATCHEL_CONFIG", "")
     file = Path(variable) if variable else user_file()
     if variable and not file.exists():
-        yield problem("user file", f"SATCHEL_CONFIG names {file}, which is not there", "unset SATCHEL_CONFIG")
+        yield problem("user file", f"SATCHEL_CONFIG names {file}, which does not exist", "unset SATCHEL_CONFIG")
     elif file.is_dir():
         yield problem("user file", f"{file} is a folder; settings are read from a file", f"rmdir {file}")
     elif file.is_file() and file.stat().st_size > MAX_CONFIG_BYTES:
@@ -113,21 +115,21 @@ def _check_variables() -> Iterator[Finding]:
     for name, near in strangers().items():
         if near:
             how = f'export {near}="${name}"; unset {name}'
-            yield problem("environment", f"nobody reads {name}; did you mean {near}?", how)
+            yield problem("environment", f"{name} is not a setting of Satchel; did you mean {near}?", how)
         else:
-            yield note("environment", f"nobody reads {name}", f"unset {name}")
+            yield note("environment", f"{name} is not a setting of Satchel", f"unset {name}")
 
 
 def check_terminal() -> Iterator[Finding]:
     """Check if file names and output are encoded as UTF-8: contexts contain arbitrary characters."""
     encoding, names, chosen = sys.stdout.encoding or "", sys.getfilesystemencoding(), locale.getencoding()
     if names.lower() not in _UTF8:
-        detail = f"the locale ({chosen}) has names of files read as {names}, so that many are not found again"
+        detail = f"the locale ({chosen}) decodes file names as {names}, so files with other characters are not found"
         yield problem("locale", detail, "export LC_ALL=C.UTF-8")
     if encoding.lower().replace("_", "-") in _UTF8:
         yield ok("terminal", f"{encoding} (locale {chosen})")
     else:
-        detail = f"what is printed is encoded as {encoding}, in which many characters cannot be written"
+        detail = f"output is encoded as {encoding}, which lacks many characters"
         yield problem("terminal", detail, "export PYTHONUTF8=1 LC_ALL=C.UTF-8; unset PYTHONIOENCODING")
 
 
@@ -139,12 +141,12 @@ def check_git(root: Path) -> Iterator[Finding]:
         place = pygit2.discover_repository(os.fspath(root))
         repository = None if place is None else pygit2.Repository(place)
         if repository is None:
-            yield ok("git", "no repository here; nothing is needed of it")
+            yield ok("git", "not a repository; git is optional")
         elif repository.is_empty or repository.head_is_unborn:
             yield ok("git", "a repository without commits")
         else:
             head = str(repository.head.target)[:10]
-            yield ok("git", f"history is read up to {head}{' (shallow)' if repository.is_shallow else ''}")
+            yield ok("git", f"the history is readable up to {head}{' (shallow)' if repository.is_shallow else ''}")
     except (pygit2.GitError, KeyError, ValueError, OSError) as error:
         how = f"git config --global --add safe.directory {root}" if "owned" in str(error) else f"git -C {root} fsck"
         yield problem("git", f"the history cannot be read: {error}", how)
@@ -155,7 +157,7 @@ def check_watching(root: Path, limits: Path = _INOTIFY) -> list[Finding]:
     try:
         limit = int((limits / "max_user_watches").read_text())
     except (OSError, ValueError):
-        return [ok("file watching", "no limit is known here")]
+        return [ok("file watching", "the system's limit is unknown")]
     folders = sum(1 for _ in os.walk(root))
     if folders <= limit:
         return [ok("file watching", f"{counted(folders, 'folder')} of at most {limit:,}")]
@@ -173,8 +175,8 @@ def check_leftovers() -> list[Finding]:
     if not left:
         return [ok("leftovers", "none")]
     paths = " ".join(shlex.quote(str(folder)) for folder in left[:_MAX_PATHS_IN_REMEDY])
-    detail = f"{counted(len(left), 'folder')} of runs that were killed, such as {left[0]}"
-    return [note("leftovers", detail, f"when nothing runs: rm -r {paths}")]
+    detail = f"{counted(len(left), 'folder')} left behind by killed runs, e.g. {left[0]}"
+    return [note("leftovers", detail, f"when no Satchel process runs: rm -r {paths}")]
 
 
 def _is_leftover(folder: Path, now: float) -> bool:
@@ -186,8 +188,8 @@ def _is_leftover(folder: Path, now: float) -> bool:
     return False
 
 
-LATE_INDEX: Final = "the index is large, or its disk slow: run `satchel doctor` again when nothing else uses the disk"
-LATE_DATABASE: Final = "look whether the database is up and reachable from here: pg_isready -h HOST -p PORT"
+LATE_INDEX: Final = "the index is large or the disk is slow: run `satchel doctor` again when the disk is less busy"
+LATE_DATABASE: Final = "check that the database is running and reachable: pg_isready -h HOST -p PORT"
 _SETUP: Final = "an administrator has to run: satchel postgres setup 'postgresql://ADMIN@HOST/DATABASE'"
 _ELSEWHERE: Final = "export SATCHEL_INDEX_DIR=/path/to/a/local/folder"
 # With less, an index run may stop in the middle.
@@ -205,20 +207,20 @@ def check_index_folder(folder: Path, mounts: Path = _MOUNTS) -> list[Finding]:
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():
-        return [problem("index folder", f"{existing} is a file; {folder} cannot be made below it", _ELSEWHERE)]
+        return [problem("index folder", f"{existing} is a file, so the folder {folder} cannot be made", _ELSEWHERE)]
     files = (folder / name for name in ("truth.sqlite", "truth.sqlite-wal", "write.lock", "derived"))
     paths = (existing, *(file for file in files if file.exists()))
     blocked = next((path for path in paths if not os.access(path, os.W_OK)), None)
     kind, free = file_system_of(existing, mounts), shutil.disk_usage(existing).free
     how = _ELSEWHERE
     if blocked:
-        detail = f"{blocked} cannot be written by this user"
+        detail = f"{blocked} is not writable by this user"
     elif kind in _KERNEL_FILE_SYSTEMS:
-        detail = f"{existing} holds no files of ours ({kind})"
+        detail = f"{existing} is a file system without regular files ({kind})"
     elif free < _MIN_FREE_BYTES:
         detail, how = f"only {free / 1e6:,.0f} MB are free at {folder}", f"df -h {existing}; {_ELSEWHERE}"
     elif kind.startswith(_NETWORK_FILE_SYSTEMS):
-        detail = f"{folder} is on a network file system ({kind}), where SQLite's locks cannot be relied on"
+        detail = f"{folder} is on a network file system ({kind}), where SQLite's locks are not reliable"
     else:
         return [ok("index folder", f"{folder} ({free / 1e9:.0f} GB free{f', {kind}' if kind else ''})")]
     return [problem("index folder", detail, how)]
@@ -245,19 +247,19 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
 
     again = f"satchel clear {target} && satchel index {target}"
     if not (folder / "truth.sqlite").exists():
-        yield ok("index", "not there yet; the first `satchel build` makes it")
+        yield ok("index", "no index yet; the first `satchel build` makes it")
         return
     yield from _check_writer(folder)
     inspection = folder_inspection().look_at(folder)
     if inspection.version > inspection.ours:
-        detail = f"made by a newer Satchel (version {inspection.version}; this one reads up to {inspection.ours})"
+        detail = f"made by a newer Satchel (version {inspection.version}; this Satchel reads up to {inspection.ours})"
         yield problem("index", detail, f"update Satchel, or: {again}")
     elif inspection.damage:
-        how = f"{again}   (if you imported blocks or granted rights, first: cp -r {folder} {folder}.old)"
+        how = f"{again}   (if you imported blocks or granted access, first: cp -r {folder} {folder}.old)"
         yield problem("index", f"{folder} is damaged: {inspection.damage}", how)
     elif inspection.version < inspection.ours:
         yield note(
-            "index", f"of an older version ({inspection.version} of {inspection.ours}); the next run brings it up"
+            "index", f"version {inspection.version}, the current version is {inspection.ours}; the next run upgrades it"
         )
     else:
         yield from _check_contents(inspection, target, again, settings)
@@ -267,12 +269,12 @@ def _check_contents(inspection: Any, target: str, again: str, settings: Settings
     """Report counts of a readable index, missing parts and vectors of a different embedder."""
     if inspection.moving:
         how = f"satchel migrate {inspection.moving} {target}, or satchel clear {target}"
-        yield problem("index", f"a move from {inspection.moving} has not come to its end", how)
+        yield problem("index", f"the move from {inspection.moving} is not finished", how)
     yield from _check_vectors(inspection.embedder, settings, f"unset SATCHEL_EMBEDDER, or: {again}")
     if inspection.segments:
-        yield problem("index", f"its search arrays are damaged ({inspection.segments})", f"satchel index {target}")
+        yield problem("index", f"the search arrays are damaged ({inspection.segments})", f"satchel index {target}")
     elif inspection.behind:
-        yield note("index", f"the search arrays are {inspection.behind} commits behind; the next run catches up")
+        yield note("index", f"the search arrays are {inspection.behind} commits behind; the next run updates them")
     yield ok(
         "index",
         f"{counted(inspection.files, 'file')}, {counted(inspection.pieces, 'piece')}, version {inspection.version}",
@@ -290,7 +292,7 @@ def _check_writer(folder: Path) -> Iterator[Finding]:
     if holder:
         yield note("writer", f"process {holder} is writing this index now", f"wait for it, or: kill {holder}")
     elif owner.isdigit():
-        yield note("writer", f"process {owner} was killed while writing; nothing is locked, and the next run goes on")
+        yield note("writer", f"process {owner} was killed while writing; the lock is free, and the next run continues")
 
 
 def _lock_holder(status: os.stat_result) -> str:
@@ -309,10 +311,10 @@ def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
     from satchel.service.factory.opening import folder_inspection
 
     if not (folder / "truth.sqlite").exists():
-        return [ok("index age", "nothing is indexed yet")]
+        return [ok("index age", "no index yet")]
     inspection = folder_inspection().look_at(folder, thoroughly=False)
     if inspection.damage or inspection.version != inspection.ours:
-        return [note("index age", "not known: the index cannot be read")]
+        return [note("index age", "unknown: the index cannot be read")]
     own = folder.resolve()
     without = f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else ""
     with folder_inspection().reading(folder) as store:
@@ -329,7 +331,9 @@ def check_database(place: DatabasePlace, root: Path | None, settings: Settings) 
         yield problem("database", str(error), pip_install("postgres"))
         return
     except SatchelError as error:
-        yield problem("database", str(error), f"correct the address or the password, or start it; {LATE_DATABASE}")
+        yield problem(
+            "database", str(error), f"correct the address or the password, or start the database; {LATE_DATABASE}"
+        )
         return
     yield ok("database", f"{place.shown} (PostgreSQL {inspection.server}, as {inspection.user})")
     findings = list(_check_setup(inspection))
@@ -340,30 +344,32 @@ def check_database(place: DatabasePlace, root: Path | None, settings: Settings) 
     if inspection.has_workspace:
         yield from _check_stored_workspace(place, root, settings)
     else:
-        yield ok("index", "not there yet; the first `satchel index` makes it")
+        yield ok("index", "no index yet; the first `satchel index` makes it")
 
 
 def _check_setup(inspection: Any) -> Iterator[Finding]:
     login = f"{_SETUP} --login {inspection.user}"
-    versions = f"(version {inspection.version} of {inspection.ours})"
+    versions = f"(version {inspection.version}; this Satchel has version {inspection.ours})"
     if not inspection.pgvector:
-        yield problem("database", "it has no pgvector", _SETUP)
+        yield problem("database", "the extension pgvector is missing", _SETUP)
     elif inspection.pgvector_too_old:
         yield problem(
-            "database", f"its pgvector is {inspection.pgvector}; 0.8 is needed", "ALTER EXTENSION vector UPDATE"
+            "database",
+            f"pgvector {inspection.pgvector} is too old; 0.8 or newer is needed",
+            "ALTER EXTENSION vector UPDATE",
         )
     if inspection.not_let_in:
-        yield problem("database", f"{inspection.user} was not let in", login)
+        yield problem("database", f"the login {inspection.user} has no access", login)
     elif not inspection.version:
-        yield problem("database", "it is not set up for Satchel", login)
+        yield problem("database", "the database is not set up for Satchel", login)
     elif inspection.version > inspection.ours:
         yield problem("database", f"set up by a newer Satchel {versions}", "update Satchel")
     elif inspection.version < inspection.ours:
         yield problem("database", f"set up by an older Satchel {versions}", _SETUP)
     elif not inspection.can_read:
-        yield problem("database", f"{inspection.user} may not take on the role satchel_reader", login)
+        yield problem("database", f"{inspection.user} may not use the role satchel_reader", login)
     elif not inspection.can_write:
-        yield note("database", f"{inspection.user} may ask, and change nothing", login)
+        yield note("database", f"the login {inspection.user} has read access only", login)
 
 
 def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
@@ -390,7 +396,7 @@ def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Findin
     except SatchelError:
         return  # the embedder's own check says why
     if stored and stored != chosen:
-        yield problem("index", f"it holds vectors of {stored}, and {chosen} is set", how)
+        yield problem("index", f"the index contains vectors of {stored}, but the embedder is {chosen}", how)
 
 
 def _check_changes(root: Path, store: Store, settings: Settings, without: str) -> Finding:
@@ -402,5 +408,5 @@ def _check_changes(root: Path, store: Store, settings: Settings, without: str) -
     changes = Lookout(root, store, limit, without, documents).changes()
     if not changes.to_look_at:
         return ok("index age", "up to date")
-    changed = f"{counted(len(changes.suspect), 'file')} may be new or changed, and {len(changes.missing):,} gone, since"
+    changed = f"{counted(len(changes.suspect), 'file')} new or changed, {len(changes.missing):,} deleted"
     return note("index age", f"{changed}; the next `satchel build` reads them")

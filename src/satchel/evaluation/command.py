@@ -40,7 +40,7 @@ _MAX_WORST_QUESTIONS: Final = 5
 # Fits a terminal of 80 columns without wrapping.
 _LINE_CHARACTERS: Final = 78
 # What the summary calls figures of a ranking, where that is not their name.
-_RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first right hit (MRR)"}
+_RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first relevant hit (MRR)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,28 +73,30 @@ class _Flags:
     "chosen",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Evaluate with this setting or option of questions; may be repeated.",
+    help="Evaluate with this setting or question option; may be repeated.",
 )
 @click.option(
     "--versus",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Evaluate a second configuration that differs in this, and compare; may be repeated.",
+    help="Compare with a second configuration that has this setting; may be repeated.",
 )
-@click.option("--against", type=_FILE, metavar="REPORT", help="Compare with a report that was saved before.")
-@click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N of the questions, always the same.")
-@click.option("-o", "--output", type=_NEW_FILE, help="Save the report as JSON, to compare with later.")
+@click.option("--against", type=_FILE, metavar="REPORT", help="Compare with a saved report.")
+@click.option(
+    "--sample", type=click.IntRange(1), metavar="N", help="Evaluate only N of the questions, the same N in each run."
+)
+@click.option("-o", "--output", type=_NEW_FILE, help="Save the report as JSON, for later comparisons.")
 @click.option("--html", type=_NEW_FILE, help="Save the report as a page with plots.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of a summary.")
 @click.option(
     "--fail-under",
     multiple=True,
     metavar="[FIGURE=]VALUE",
-    help="Exit with 1 if a figure is lower: cover@2000=0.9, ndcg@10=0.8; a number alone is for cover at "
+    help="Exit with 1 if a figure is lower, e.g. cover@2000=0.9, ndcg@10=0.8; a number alone is for cover at "
     "the largest budget.",
 )
 @click.option(
-    "--fail-on-regression", is_flag=True, help="Exit with 1 if a figure is worse than in --against, beyond chance."
+    "--fail-on-regression", is_flag=True, help="Exit with 1 if a figure is significantly worse than in --against."
 )
 @with_workspace()
 def eval_command(dataset: Path, workspace: WorkspaceFlags, **values: Any) -> None:
@@ -153,11 +155,11 @@ def _refuse_in_vain(dataset: Path, flags: _Flags) -> None:
         inputs[flags.against.resolve()] = "the report of --against"
     for name, path in outputs:
         if path in inputs:
-            raise InvalidOption(name, str(path), f"is {inputs[path]}, which would be written over")
+            raise InvalidOption(name, str(path), f"is {inputs[path]} and would be overwritten")
         if not path.parent.is_dir():
-            raise InvalidOption(name, str(path), "is in a folder that is not there")
+            raise InvalidOption(name, str(path), "is in a folder that does not exist")
     if len({path for _, path in outputs}) < len(outputs):
-        raise InvalidOption("html", str(outputs[0][1]), "is where the report goes as JSON (-o); name two files")
+        raise InvalidOption("html", str(outputs[0][1]), "is also the file of -o; give two different files")
     if flags.versus and flags.against:
         problem = "compares with a saved report, --versus with a second run; choose one"
         raise InvalidOption("against", str(flags.against), problem)
@@ -168,7 +170,7 @@ def _refuse_in_vain(dataset: Path, flags: _Flags) -> None:
 def _budgets(flag: str) -> tuple[int, ...]:
     parts = [part.strip().replace("_", "") for part in flag.split(",") if part.strip()]
     if not parts or not all(part.isdecimal() and 0 < int(part) <= _MAX_TOKEN_BUDGET for part in parts):
-        raise InvalidOption("budgets", flag, "must be numbers of tokens like 1000,2000")
+        raise InvalidOption("budgets", flag, "must be numbers of tokens, e.g. 1000,2000")
     return tuple(sorted(set(map(int, parts))))
 
 
@@ -195,21 +197,21 @@ def _evaluate(
         if unknown := unknown_paths(client, questions):
             names = ", ".join(map(_line, unknown[:_MAX_UNKNOWN_PATHS]))
             more = f" and {len(unknown) - _MAX_UNKNOWN_PATHS} more" if len(unknown) > _MAX_UNKNOWN_PATHS else ""
-            missed = f"expected but not in the index, so they can only be missed: {names}{more}"
-            workspace.say(f"{missed}; paths start at the folder")
+            missed = f"these expected files are not in the index and cannot be found: {names}{more}"
+            workspace.say(f"{missed}; write paths relative to the folder")
         with ProgressBar(quiet=workspace.quiet) as bar:
             evaluation = evaluate(
                 client,
                 questions,
                 budgets=budgets,
                 name=configuration.name,
-                told=configuration.options,
+                options=configuration.options,
                 watch=lambda done, of: bar.show(f"asking ({configuration.name})", done, of),
                 about=about(client, dataset, unknown),
             )
     errors = [at.error for row in evaluation.rows for at in row.at]
     if all(errors):  # then it is not the workspace that is bad
-        raise InvalidInput("questions", len(evaluation.rows), f"all were refused: {errors[0]}")
+        raise InvalidInput("questions", len(evaluation.rows), f"all questions failed: {errors[0]}")
     return evaluation
 
 
@@ -222,7 +224,7 @@ def _opened(workspace: WorkspaceFlags, configuration: Configuration) -> Iterator
 
     if workspace.path.startswith(("http://", "https://")):
         if configuration.settings:
-            raise InvalidOption("set", sorted(configuration.settings), "are the server's own; set them there")
+            raise InvalidOption("set", sorted(configuration.settings), "are settings of the server; set them there")
         with opening.open(workspace.path) as server:
             yield server
         return
@@ -262,15 +264,15 @@ def _figures(evaluation: Evaluation) -> Iterator[str]:
     if took := latency(evaluation.latencies):
         facts.append(("time of a build", ", ".join(f"{name} {took[name]:.0f} ms" for name in ("p50", "p95", "worst"))))
     if count < FEW_QUESTIONS:
-        facts.append(("", "with so few questions, intervals are too narrow"))
+        facts.append(("", "too few questions: the intervals are too narrow"))
     facts.append(("over budget", f"{evaluation.over:,} of {evaluation.contexts:,}"))
     unknown = evaluation.about.get("unknown_paths")
     if isinstance(unknown, list | tuple) and unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        facts.append(("not in the index", f"{_line(str(unknown[0]))}{more}: expected, and can only be missed"))
+        facts.append(("not in the index", f"{_line(str(unknown[0]))}{more}: expected, but cannot be found"))
     if failed := evaluation.refused:
         counts = f"{failed:,} of {evaluation.contexts:,}"
-        facts.append(("refused", f"{counts} (counted as nothing found; --json has the reasons)"))
+        facts.append(("refused", f"{counts} (counted as empty results; --json has the reasons)"))
     for name, fact in facts:
         yield f"  {name:<24}{fact}"
 
@@ -281,11 +283,11 @@ def _cell(mean: Interval | None) -> str:
 
 def _differences(comparison: Comparison) -> Iterator[str]:
     names = f"{_line(comparison.after)} against {_line(comparison.before)}"
-    yield f"{names}, on {counted(comparison.questions, 'question')} that both answered"
+    yield f"{names}, on {counted(comparison.questions, 'question')} in both runs"
     if comparison.left_out:
         yield f"  (left out: {comparison.left_out})"
     if comparison.questions < LEAST_QUESTIONS:
-        yield f"  (no verdicts: fewer than {LEAST_QUESTIONS} questions can change by chance)"
+        yield f"  (no verdicts: results of fewer than {LEAST_QUESTIONS} questions can change by chance)"
     yield ""
     yield f"  {'':<16}{'before':>8}{'after':>8}{'change':>9}   95 % interval"
     for name, change in comparison.differences.items():

@@ -50,7 +50,7 @@ def configuration_from(flags: Sequence[str]) -> Configuration:
         name, sign, value = flag.partition("=")
         name = name.strip()
         if not sign or not name:
-            raise InvalidOption("set", flag, "must be NAME=VALUE, as in min_relevance=0.2")
+            raise InvalidOption("set", flag, "must be NAME=VALUE, e.g. min_relevance=0.2")
         if name in _OF_QUESTIONS:
             options[name] = _typed(_OF_QUESTIONS[name], value)
         elif name in Settings.__slots__ and name not in _NOT_HERE:
@@ -66,7 +66,7 @@ def configuration_from(flags: Sequence[str]) -> Configuration:
 
 def _unknown(name: str) -> str:
     if name == "token_budget":
-        return "say --budgets 1000,2000 to choose the budgets"
+        return "use --budgets 1000,2000 to choose the budgets"
     known = sorted({*_OF_QUESTIONS, *Settings.__slots__} - _NOT_HERE)
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]}? " if near else ""
@@ -109,7 +109,7 @@ def failures(evaluation: Evaluation, thresholds: dict[str, float]) -> list[str]:
     lines = []
     for name, least in thresholds.items():
         if name not in figures:
-            lines.append(f"{name} could not be measured; at least {least:g} is wanted")
+            lines.append(f"{name} could not be measured; at least {least:g} is required")
         elif figures[name].mean < least:
-            lines.append(f"{name} is {figures[name].mean:.3f}; at least {least:g} is wanted")
+            lines.append(f"{name} is {figures[name].mean:.3f}; at least {least:g} is required")
     return lines

@@ -76,12 +76,12 @@ def read_dataset(path: Path) -> list[EvalQuestion]:
         where = f"{path}:{number}"
         question = question_from(_decoded(line, where), where=where)
         if question.id in lines_of:
-            problem = f"stands in line {lines_of[question.id]} too; give each its own ({where})"
+            problem = f"is also the id in line {lines_of[question.id]}; give each question its own id ({where})"
             raise InvalidInput("id", question.id, problem)
         lines_of[question.id] = number
         questions.append(question)
     if not questions:
-        raise InvalidInput("dataset", str(path), 'holds no questions; a line is {"query": "…", "files": ["…"]}')
+        raise InvalidInput("dataset", str(path), 'contains no questions; a line is {"query": "…", "files": ["…"]}')
     return questions
 
 
@@ -98,7 +98,7 @@ def question_from(fields: Any, *, where: str = "question") -> EvalQuestion:
         raise InvalidInput("query", query, f"must not be empty ({where})")
     expected = tuple(_expected(fields, where))
     if not expected:
-        raise InvalidInput("question", query, f"does not say what is expected: {', '.join(_WANTED)} ({where})")
+        raise InvalidInput("question", query, f"has no expected result; add one of {', '.join(_WANTED)} ({where})")
     texts = {name: _text(fields, name, where) for name in ("id", "user", "group") if fields.get(name)}
     return EvalQuestion(**{"id": query, **texts}, query=query, expected=expected)
 
@@ -114,11 +114,11 @@ def _decoded(line: bytes, where: str) -> Any:
 def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
-        raise InvalidInput(name, value, f"must be a text ({where})")
+        raise InvalidInput(name, value, f"must be a string ({where})")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(name, ascii(value), f"holds half a character, which no text has ({where})") from None
+        raise InvalidInput(name, ascii(value), f"contains a lone surrogate ({where})") from None
     return value
 
 
@@ -133,7 +133,7 @@ def _expected(fields: Mapping[str, Any], where: str) -> Iterator[Expected]:
 
 def _place(name: str, entry: Any, where: str) -> Expected:
     if not isinstance(entry, str) or not entry.strip():
-        raise InvalidInput(name, entry, f"must be paths below the folder ({where})")
+        raise InvalidInput(name, entry, f"must be paths relative to the folder ({where})")
     if name == "files":
         return Expected(path=_path(entry))
     if name == "pages":
@@ -155,9 +155,9 @@ def _path(path: str) -> str:
 def _phrase(entry: Any, enough: Any, where: str) -> Expected:
     texts = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, list) else ()
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise InvalidInput("phrases", entry, f"must be texts, or lists of texts of which one is enough ({where})")
+        raise InvalidInput("phrases", entry, f"must be strings, or lists of alternative strings ({where})")
     if not all(any(map(str.isalnum, text)) for text in texts):
-        raise InvalidInput("phrases", entry, f"must hold letters or digits: signs alone are not looked for ({where})")
+        raise InvalidInput("phrases", entry, f"must contain letters or digits ({where})")
     if isinstance(enough, bool) or not isinstance(enough, int | float) or not 0 < enough <= 1:
-        raise InvalidInput("enough", enough, f"must be a share from 0 to 1 ({where})")
+        raise InvalidInput("enough", enough, f"must be a number from 0 to 1 ({where})")
     return Expected(phrases=texts, enough=float(enough))

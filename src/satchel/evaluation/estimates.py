@@ -35,7 +35,7 @@ class Bin:
     low: float
     high: float
     hits: int
-    said: float
+    stated: float
     """Mean stated relevance of the hits."""
     right: float
     """Share of right hits."""
@@ -65,14 +65,14 @@ def calibrate(judged: Sequence[tuple[float, bool]]) -> Calibration | None:
     return Calibration(
         hits=len(judged),
         brier=sum((relevance - right) ** 2 for relevance, right in judged) / len(judged),
-        error=sum(group.hits * abs(group.said - group.right) for group in bins) / len(judged),
+        error=sum(group.hits * abs(group.stated - group.right) for group in bins) / len(judged),
         bins=bins,
     )
 
 
 def _bin(number: int, hits: Sequence[tuple[float, bool]]) -> Bin:
     relevance, right = (sum(values) / len(hits) for values in zip(*hits, strict=True))
-    return Bin(low=number / BINS, high=(number + 1) / BINS, hits=len(hits), said=relevance, right=right)
+    return Bin(low=number / BINS, high=(number + 1) / BINS, hits=len(hits), stated=relevance, right=right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,7 @@ def judged_row(
 ) -> QuestionRow:
     """Row of a question, from the answer (or error) at each budget and the hits, best first."""
     if not any(hit.path for hit in hits) and all(thing.path for thing in question.expected):
-        hits = []  # blocks of a workspace's own are found by what they say; where they were imported from is not told
+        hits = []  # hits of imported blocks have no source file, so they cannot be judged
     judged = ((hit.relevance, is_right(hit, question.expected)) for hit in hits[:DEPTH] if hit.relevance is not None)
     return QuestionRow(
         id=question.id,
@@ -144,7 +144,7 @@ def _at(question: EvalQuestion, budget: int, outcome: Reply | str, texts: Texts)
 KIND: Final = "satchel-evaluation"
 # Version of the JSON report; `read_evaluation` refuses any other version.
 VERSION: Final = 1
-_NO_REPORT: Final = "is not a report that `satchel eval -o` or `--json` wrote"
+_NO_REPORT: Final = "is not a report of `satchel eval -o` or `--json`"
 
 
 def to_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def read_evaluation(path: Path) -> Evaluation:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _row_from(saved: Mapping[str, Any]) -> QuestionRow:
@@ -253,7 +253,7 @@ class Comparison:
         counts = {
             "only before": self.only_before,
             "only now": self.only_after,
-            "of which something else is expected now": self.changed,
+            "with other expected results now": self.changed,
         }
         return ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
 
@@ -268,9 +268,9 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
     """Improvement of the second evaluation over the first, for every figure in both."""
     both, pairs = _pairs(before, after)
     if both and not pairs:
-        raise InvalidInput("report", before.name, "expected something else of every question of this run")
+        raise InvalidInput("report", before.name, "has other expected results for every question of this run")
     if not pairs:
-        problem = "has no question (id and words) of this run; is it of another dataset?"
+        problem = "has no question (same id and text) of this run; was it made from another dataset?"
         raise InvalidInput("report", before.name, problem)
     first, second = before.values(), after.values()
     differences: dict[str, Difference] = {}

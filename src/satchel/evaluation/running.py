@@ -31,23 +31,24 @@ _T = TypeVar("_T")
 
 
 def evaluate(
-    bag: Satchel,
+    client: Satchel,
     questions: Sequence[EvalQuestion],
     *,
     budgets: Sequence[int] = BUDGETS,
     name: str = "satchel",
-    told: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     watch: Callable[[int, int], None] = lambda _done, _of: None,
     about: Mapping[str, object] | None = None,
 ) -> Evaluation:
-    """The evaluation of a workspace; `told` are options for every question, `watch` receives progress (done, total)."""
-    options, texts, rows = told or {}, _texts_of(bag), []
+    """The evaluation of a workspace; `options` apply to every question, `watch` receives progress (done, total)."""
+    options, texts, rows = options or {}, _texts_of(client), []
     # Load what is loaded once; whatever is wrong appears with the question itself.
     first = questions[0]
-    _answer_or_refusal(partial(bag.build, f"{first.query} ", token_budget=budgets[0], **_options_for(first, options)))
+    first_options = _options_for(first, options)
+    _answer_or_refusal(partial(client.build, f"{first.query} ", token_budget=budgets[0], **first_options))
     for done, question in enumerate(questions):
         watch(done, len(questions))
-        rows.append(_row(bag, question, budgets, options, texts))
+        rows.append(_row(client, question, budgets, options, texts))
     watch(len(questions), len(questions))
     return Evaluation(name=name, rows=tuple(rows), about=dict(about or {}))
 

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 Mount: TypeAlias = "tuple[str, ASGIApp, Callable[[], AbstractAsyncContextManager[None]] | None]"
 
 _ABOUT: Final = """\
-Contexts for language models: inside a token budget, with numbered sources, holding only what the asking user may
+Contexts for language models: inside a token budget, with numbered sources, with only the content that the caller may
 read. Errors are `application/problem+json` with a stable `code`.
 """
 _TAGS: Final = (
     ("contexts", "Questions in, contexts and hits out."),
-    ("workspace", "Blocks, who may read them, and what was done to them."),
-    ("documents", "Files that are uploaded, and pictures of their pages."),
-    ("index", "What the index holds and how far it is."),
+    ("workspace", "Blocks, access to them, and user activity."),
+    ("documents", "Uploaded files, and pictures of their pages."),
+    ("index", "Content of the index, and progress of index runs."),
     ("research", "Answers from documents, by a language model."),
-    ("service", "Whether the server is well."),
+    ("service", "Health of the server."),
 )
 
 

@@ -27,7 +27,7 @@ STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
     getattr(errors, name): (status, title) for name, (status, title) in _TABLES["errors"].items()
 }
 _INDEX_BUSY_SECONDS: Final = "5"  # an index run's commit takes less
-_ASK_THE_OWNER: Final = "The owner of this server can see the reason; ask them, or try again later."
+_ASK_THE_OWNER: Final = "The server's log has the reason; ask its owner, or try again later."
 
 # Attributes sent beside the detail. All further attributes stay on the server: paths, addresses, values.
 _SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
@@ -42,7 +42,7 @@ _SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
 _WITHOUT_SECRETS: Final = (*_SENT_ATTRIBUTES, errors.RerankerMissing, errors.ExtraMissing)
 
 _VALIDATION_TEXTS: Final = {
-    "extra_forbidden": "there is no such field here (the fields are in /v1/openapi.json)",
+    "extra_forbidden": "unknown field (/v1/openapi.json lists the fields)",
     "missing": "is missing",
 }
 _MAX_FIELD_PROBLEMS: Final = 20  # a body with thousands of wrong fields gets a short response
@@ -166,9 +166,9 @@ def _detail_for_users(error: SatchelError) -> str:
         case errors.InvalidInput():
             return f"{error.field}: {error.problem}"
         case errors.UnknownBlock():
-            return "Nothing that this caller may see goes by that id."
+            return "Nothing that this caller may read has this id."
         case errors.LanguageModelUnavailable():
-            return f"The language model that this server was given cannot be used at the moment. {_ASK_THE_OWNER}"
+            return f"The language model of this server is not available at the moment. {_ASK_THE_OWNER}"
         case _:
             return str(error) if isinstance(error, _WITHOUT_SECRETS) else _ASK_THE_OWNER
 

@@ -343,17 +343,17 @@ def _model_of(record: type, name: str, description: str) -> type[AnswerModel]:
     return _answer(name, description, **{field.name: types[field.name] for field in fields(record)})
 
 
-_STATUS = "What the index holds; what only its owner may know is null for others."
+_STATUS = "Content of the index; values for the owner only are null for other callers."
 StatusAnswer = _model_of(Status, "StatusAnswer", _STATUS)
-Progress = _model_of(IndexState, "Progress", "How far an index run is.")
-IndexedAnswer = _model_of(Indexed, "IndexedAnswer", "What an index run did.")
+Progress = _model_of(IndexState, "Progress", "Progress of an index run.")
+IndexedAnswer = _model_of(Indexed, "IndexedAnswer", "Report of an index run.")
 Answered = _model_of(ResearchAnswer, "Answered", "An answer from the documents (S3).")
-Expanded = _model_of(Expansion, "Expanded", "The exact text behind an id.")
-Hit = _model_of(SearchHit, "Hit", "A piece that may answer.")
+Expanded = _model_of(Expansion, "Expanded", "The exact text of an id.")
+Hit = _model_of(SearchHit, "Hit", "A piece that may answer the question.")
 Health = _answer("Health", "Up.", status=Literal["ok"], version=str)
 Edited = _answer("Edited", "A commit.", done=int, generation=int)
 Problem = _answer(
-    "Problem", "RFC 9457: what went wrong.", type=str, title=str, status=int, detail=str, code=str, request_id=str
+    "Problem", "An error, as in RFC 9457.", type=str, title=str, status=int, detail=str, code=str, request_id=str
 )
 
 

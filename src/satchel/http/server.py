@@ -235,8 +235,8 @@ def bind(host: str = "127.0.0.1", port: int = 0, *, keys_are_given: bool = False
         raise InvalidOption("port", port, "must be from 0 to 65535")
     family, address = _resolve(host)
     if not keys_are_given and not ipaddress.ip_address(address).is_loopback:
-        problem = "is not this machine's own address (127.0.0.1, ::1, localhost)."
-        raise InvalidOption("host", host, f"{problem} To let others ask, give them tokens: --keys")
+        problem = "is not a loopback address (127.0.0.1, ::1, localhost)."
+        raise InvalidOption("host", host, f"{problem} To serve other machines, give users tokens with --keys")
     # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -253,25 +253,25 @@ def bind(host: str = "127.0.0.1", port: int = 0, *, keys_are_given: bool = False
 def _resolve(host: str) -> tuple[socket.AddressFamily, str]:
     """The address family and address of a host, IPv4 preferred. Refuses a host with loopback and other addresses."""
     if not host or not host.isprintable():
-        raise InvalidOption("host", host, "is no name and no address")
+        raise InvalidOption("host", host, "is not a host name or an address")
     try:
         infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no name"
-        raise InvalidOption("host", host, f"is not known on this machine ({reason})") from None
+        reason = getattr(error, "strerror", None) or "not a host name"
+        raise InvalidOption("host", host, f"cannot be resolved ({reason})") from None
     addresses = sorted({(family, str(where[0])) for family, _, _, _, where in infos})
     if len({ipaddress.ip_address(address.partition("%")[0]).is_loopback for _, address in addresses}) != 1:
-        raise InvalidOption("host", host, "stands for several addresses; name the one to listen at")
+        raise InvalidOption("host", host, "resolves to several addresses; give the address to listen on")
     return addresses[0]
 
 
 def _unbindable(host: str, port: int, error: OSError) -> InvalidOption:
     if error.errno == errno.EADDRINUSE:
-        problem = "is taken, perhaps by another Satchel; stop that one, or choose another with --port"
-        return InvalidOption("port", port, f"{problem} (0: any that is free)")
+        problem = "is in use, perhaps by another Satchel; stop that process, or choose another port with --port"
+        return InvalidOption("port", port, f"{problem} (0: any free port)")
     if error.errno == errno.EACCES:
-        return InvalidOption("port", port, "may not be used by this user; choose one above 1023 with --port")
-    return InvalidOption("host", host, f"cannot be listened at ({error.strerror})")
+        return InvalidOption("port", port, "is not allowed for this user; choose a port above 1023 with --port")
+    return InvalidOption("host", host, f"cannot listen on this address ({error.strerror})")
 
 
 def _in_url(address: str) -> str:

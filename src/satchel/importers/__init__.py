@@ -50,7 +50,7 @@ IMPORTERS: Final[Registry[Importer]] = Registry(
         "conversations": _own_importer(
             "conversations:is_conversations",
             "conversations:read_conversations",
-            help="a ChatGPT or Claude export, or JSON lines with roles",
+            help="a ChatGPT or Claude export, or JSON lines with roles and texts",
         ),
         "jsonl": _own_importer(
             "jsonl:is_record_file",
@@ -91,7 +91,7 @@ def detect_importer(path: Path) -> str:
     names = ", ".join(IMPORTERS.names())
     problems += [f"; {problem}" for problem in IMPORTERS.problems.values()]
     raise InvalidInput(
-        "path", str(path), f"it does not show what it is; say so with --kind ({names}){''.join(problems)}"
+        "path", str(path), f"cannot detect the kind of this source; give it with --kind ({names}){''.join(problems)}"
     )
 
 
@@ -101,7 +101,7 @@ def read_records(kind: str, path: Path, prefix: str = "") -> Iterator[Record]:
     try:
         for record in read(path):
             if not isinstance(record, Record):
-                raise TypeError(f"{type(record).__name__} is no record")
+                raise TypeError(f"{type(record).__name__} is not a record")
             yield _prefixed(record, prefix) if prefix else record
     except (SatchelError, OSError):
         raise

@@ -30,8 +30,8 @@ _MAX_ZIP_DEPTH: Final = 2  # Notion's parts are zips inside the zip; zips inside
 _MAX_INSPECTED_NAMES: Final = 200  # enough to see what a folder holds, few enough for a large disk
 _MAX_IN_MEMORY_BYTES: Final = 16_000_000  # a larger inner zip spills from memory to a temporary file
 
-_DAMAGED: Final = "the archive is damaged there"
-_NO_ZIP: Final = "it is no zip, or a damaged one"
+_DAMAGED: Final = "this file of the archive is damaged"
+_NO_ZIP: Final = "not a zip file, or a damaged one"
 
 
 class ListTooLong(zipfile.BadZipFile):
@@ -86,7 +86,7 @@ def open_export(path: Path, max_file_bytes: int) -> Iterator[Export]:
         with ExitStack() as opened:
             yield ZipExport(path, max_file_bytes, opened)
     else:
-        raise WorkspaceMissing("export", str(path), "must be a folder, or the .zip that Notion gives")
+        raise WorkspaceMissing("export", str(path), "must be a folder, or the .zip of a Notion export")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class FolderExport:
             if not isinstance(entry, PassedOver):
                 yield ExportFile(entry.path, file_time(entry.modified_ns))
             elif entry.path.lower().endswith(".zip"):
-                yield not_read(entry.path, "unpack it, or name it as the export")
+                yield not_read(entry.path, "unpack it, or import it by itself")
             elif entry.reason is not Skip.BINARY:
                 yield not_read(entry.path, entry.reason)
 
@@ -168,7 +168,7 @@ class ZipExport:
         elif path.lower().endswith(".zip"):
             yield from self._part(member, depth)
         elif path in self.members:
-            yield not_read(path, "there is another file of that path")
+            yield not_read(path, "the archive has another file with this path")
         else:
             self.members[path] = member
             yield ExportFile(path, _when(member.info))
@@ -176,13 +176,13 @@ class ZipExport:
     def _objection(self, info: zipfile.ZipInfo) -> str:
         path = info.filename
         if path.startswith("/") or "\\" in path or ":" in path.partition("/")[0] or ".." in path.split("/"):
-            return "its path leads out of the export"
+            return "its path leads outside the export (path traversal)"
         if stat.S_ISLNK(info.external_attr >> 16):
             return Skip.LINK
         if info.flag_bits & 1:
             return "it is encrypted"
         if grows_too_much(info):
-            return "it grows beyond measure when unpacked"
+            return "it unpacks to too many bytes (zip bomb)"
         limit = _MAX_PART_BYTES if path.lower().endswith(".zip") else self.max_file_bytes
         is_text = path.lower().endswith((".md", ".csv", ".zip"))
         return Skip.TOO_LARGE if is_text and info.file_size > limit else ""
@@ -191,7 +191,7 @@ class ZipExport:
         """The files of a zip inside the zip: Notion splits large exports into several zips."""
         name = member.info.filename
         if depth >= _MAX_ZIP_DEPTH:
-            yield not_read(name, "a zip in a zip in a zip")
+            yield not_read(name, "zip files are nested too deeply")
             return
         copy = self.opened.enter_context(tempfile.SpooledTemporaryFile(_MAX_IN_MEMORY_BYTES))  # noqa: SIM115
         try:

@@ -214,7 +214,7 @@ def _render_part(part: dict[str, Any], texts: list[str], left_out: list[str], le
         if isinstance(part.get(name), str | list | dict):
             _render(part[name], texts, left_out, level + 1)
             return
-    left_out.append(_file_name(part) if kind != "text" else "a part without a text")
+    left_out.append(_file_name(part) if kind != "text" else "a part without text")
 
 
 def _call(part: dict[str, Any]) -> str:

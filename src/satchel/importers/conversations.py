@@ -113,7 +113,7 @@ def _open(path: Path, flags: int = 0) -> IO[bytes]:
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except ValueError as error:
-        raise InvalidInput("path", str(path), f"is none ({error})") from None
+        raise InvalidInput("path", str(path), f"is not a zip file ({error})") from None
     file = os.fdopen(number, "rb")
     if not stat.S_ISREG(os.fstat(number).st_mode):
         file.close()
@@ -148,7 +148,7 @@ def _folder_of_lines(path: Path, names: list[str], used: UsedIds) -> Iterator[Re
             except InvalidInput as error:
                 yield Notice(where=where, problem=f"{error.problem}; the file was left out")
     if not read:
-        raise InvalidInput("path", str(path), "holds neither conversations.json nor a .jsonl file with messages")
+        raise InvalidInput("path", str(path), "contains neither conversations.json nor a .jsonl file with messages")
 
 
 def _archive(file: IO[bytes], path: Path, used: UsedIds) -> Iterator[Record]:
@@ -166,20 +166,20 @@ def _archive(file: IO[bytes], path: Path, used: UsedIds) -> Iterator[Record]:
 def _archive_problem(exports: list[zipfile.ZipInfo], entries: int) -> str:
     """The reason not to read an archive; empty if the archive is acceptable."""
     if entries > _MOST_ENTRIES:
-        return f"holds more than {_MOST_ENTRIES:,} files; unpack it, and give the folder"
+        return f"contains more than {_MOST_ENTRIES:,} files; unpack it, and import the folder"
     if not exports:
-        return "holds no conversations.json; is it an export of ChatGPT or Claude?"
+        return "contains no conversations.json; is it an export of ChatGPT or Claude?"
     if len({entry.filename for entry in exports}) < len(exports):
-        return "holds a file twice under one name; unpack it, and give the folder"
+        return "contains two files with the same name; unpack it, and import the folder"
     for entry in exports:
         if entry.flag_bits & 1:
-            return "is encrypted; unpack it, and give the folder"
+            return "is encrypted; unpack it, and import the folder"
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            return "is packed in an unusual way; unpack it, and give the folder"
+            return "uses an unsupported compression; unpack it, and import the folder"
         if entry.file_size > max(_SMALL_ENTRY_BYTES, entry.compress_size * _MAX_UNPACK_RATIO):
-            return f"unpacks to more than {_MAX_UNPACK_RATIO} times its size; it is no export"
+            return f"unpacks to more than {_MAX_UNPACK_RATIO} times its size (zip bomb)"
     if sum(entry.file_size for entry in exports) > _MAX_UNPACKED_BYTES:
-        return f"unpacks to more than {_MAX_UNPACKED_BYTES:,} bytes; take less at a time"
+        return f"unpacks to more than {_MAX_UNPACKED_BYTES:,} bytes; import it in parts"
     return ""
 
 
@@ -191,7 +191,7 @@ def _file(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
     file.seek(0)
     if line.lstrip(_BLANK_BYTES)[:1] not in (b"[", b"{"):
         kinds = ", ".join(ConversationKind)
-        raise InvalidInput("path", name, f"is no conversation that is known here; it must be one of {kinds}")
+        raise InvalidInput("path", name, f"is not a known kind of conversation; it must be one of {kinds}")
     first = _parsed(line)
     if isinstance(first, dict) and export_kind(first) is None:
         yield from _Lines(file, name, used).records()
@@ -216,21 +216,21 @@ def _export(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
         where = f"{name}, conversation {number}"
         kind = export_kind(value)
         if kind is None:
-            yield Notice(where=where, problem="is no conversation; it was left out")
+            yield Notice(where=where, problem="is not a conversation; it was left out")
             continue
         known += 1
         yield from _conversation(kind, value, where, used)
     if number and not known:
-        raise InvalidInput("path", name, "holds no conversation of ChatGPT or Claude; is it the right file?")
+        raise InvalidInput("path", name, "contains no conversation of ChatGPT or Claude; is it the right file?")
 
 
 def _conversation(kind: ConversationKind, value: dict[str, Any], where: str, used: UsedIds) -> Iterator[Record]:
     messages, others = messages_of(kind, value)
     visible = [message for message in messages if message.is_shown]
     if others:
-        yield Notice(where=where, problem=f"messages on branches that were not shown last were left out: {others}")
+        yield Notice(where=where, problem=f"messages on inactive branches were left out: {others}")
     if not visible:
-        yield Notice(where=where, problem="has no message with a text; it was left out")
+        yield Notice(where=where, problem="has no message with text; it was left out")
         return
     models = [title_line(text_of(value, "default_model_slug", "model")), *(message.model for message in visible)]
     times = [message.time for message in visible if message.time]
@@ -275,7 +275,7 @@ class _Session:
         # Only a UUID identifies a message; a shorter key may be the id of a person or a session.
         if message.key in self.blocks and _UUID.fullmatch(message.key):
             key = storable_line(message.key)
-            yield Notice(where=where, problem=f"the message {key} is there twice; one was left out")
+            yield Notice(where=where, problem=f"the message {key} is a duplicate; it was left out")
             return
         block_id = answered
         if message.is_shown:
@@ -326,7 +326,7 @@ def _message_id(own: str, session: str, number: int, used: UsedIds) -> str:
 def _loss(names: tuple[str, ...]) -> str:
     distinct = list(dict.fromkeys(names))
     more = f" and {len(distinct) - _MAX_NAMED_LOSSES} more" if len(distinct) > _MAX_NAMED_LOSSES else ""
-    return f"{', '.join(distinct[:_MAX_NAMED_LOSSES])}{more} could not be taken over; only the text was"
+    return f"{', '.join(distinct[:_MAX_NAMED_LOSSES])}{more} could not be imported; only the text was"
 
 
 def _first_words(messages: list[ChatMessage]) -> str:
@@ -352,7 +352,7 @@ class _Lines:
             self._survey(value)
         if not self.sessions:
             expected = '{"role": "user", "content": "…"}, or one of Claude Code\'s'
-            raise InvalidInput("path", self.name, f"holds no line with a role and a text; a line is {expected}")
+            raise InvalidInput("path", self.name, f"contains no line with a role and text; a line is {expected}")
         if len(self.sessions) == 1 and self.summary:
             next(iter(self.sessions.values())).title = self.summary
         for number, value in enumerate(self._values(), start=1):
@@ -388,13 +388,13 @@ class _Lines:
         if message is None:
             # What Claude Code writes between the messages (snapshots, summaries) has a type.
             if value != {} and not (isinstance(value, dict) and isinstance(value.get("type"), str)):
-                yield Notice(where=where, problem="is no message; it was left out")
+                yield Notice(where=where, problem="is not a message; it was left out")
             return
         session = self.sessions.get(_session_key(value))
         if session is None:
             return
         if message.time is None and field_of(value, *TIME_FIELDS) is not None:
-            yield Notice(where=where, problem="has a time that cannot be read; the message has none now")
+            yield Notice(where=where, problem="has an invalid time; the message was imported without a time")
         yield from session.records_of(message, where, self.used)
 
 

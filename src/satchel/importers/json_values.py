@@ -49,10 +49,10 @@ class Values:
                 self._next()
                 yield self._value()
             if self._next() != "]":
-                raise self._broken("it breaks off, or a comma is missing")
+                raise self._broken("the JSON is incomplete, or a comma is missing")
             self._at += 1
         if self._next():
-            raise self._broken("something stands after its end")
+            raise self._broken("unexpected text after the end of the value")
 
     def _next(self) -> str:
         """The next non-space character, or an empty text at the end of the file."""
@@ -84,7 +84,7 @@ class Values:
     def _more(self) -> bool:
         rest = len(self._text) - self._at
         if rest > _MAX_CONVERSATION_CHARS:
-            problem = f"holds a conversation of more than {_MAX_CONVERSATION_CHARS:,} characters"
+            problem = f"contains a conversation of more than {_MAX_CONVERSATION_CHARS:,} characters"
             raise InvalidInput("path", self._name, problem)
         # Doubling the text each time: repeated parsing costs at most twice the whole.
         data = self._file.read(max(_CHUNK_BYTES, min(rest, _MAX_CONVERSATION_CHARS - rest)))
@@ -96,7 +96,7 @@ class Values:
 
     def _broken(self, problem: str) -> InvalidInput:
         near = self._text[self._at : self._at + 40]
-        return InvalidInput("path", self._name, f"is not whole JSON near {near!a} ({problem}); export it again")
+        return InvalidInput("path", self._name, f"is not valid JSON near {near!a} ({problem}); export it again")
 
 
 def first_value(path: Path) -> Any:

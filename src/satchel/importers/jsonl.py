@@ -97,7 +97,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
         if not data:
             return
         if len(data) > _MAX_LINE_CHARS:
-            problem = f"is longer than {_MAX_LINE_CHARS:,} characters; is it one record to a line?"
+            problem = f"is longer than {_MAX_LINE_CHARS:,} characters; is there one record per line?"
             raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], problem)
         line = line.removeprefix("\ufeff") if number == 1 else line
         if line.strip():
@@ -123,19 +123,19 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise _Invalid(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; which one is meant?")
+            raise _Invalid(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; remove one")
         fields[name] = value
     return fields
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise _Invalid(f"holds {text}, which JSON does not have; leave it out, or write it as text")
+    raise _Invalid(f"contains {text}, which is not valid JSON; leave it out, or write it as text")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _Invalid(f"holds {text}, which is too large for a number; write it as text")
+        raise _Invalid(f"contains {text}, which is too large for a number; write it as text")
     return number
 
 
@@ -143,7 +143,7 @@ def _bounded(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _Invalid(f"holds a number of {len(text):,} digits; write it as text") from None
+        raise _Invalid(f"contains a number of {len(text):,} digits; write it as text") from None
 
 
 _DECODER: Final = json.JSONDecoder(
@@ -158,7 +158,11 @@ def _check_header(where: str, values: Mapping[str, Any]) -> None:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise InvalidInput(f"{where}, version", version, f"must be a whole number from 1 to {VERSION}")
     if version > VERSION:
-        raise InvalidInput(f"{where}, version", version, f"is newer than {VERSION}, all that is known here; update")
+        raise InvalidInput(
+            f"{where}, version",
+            version,
+            f"is newer than {VERSION}, the latest version that this Satchel reads; update Satchel",
+        )
     _check_names(where, values, _HEADER)
 
 
@@ -199,7 +203,7 @@ def _read_field(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
 def _check_names(where: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for name in values:
         if name not in known:
-            raise InvalidInput(where, name, f"is no field of this record; it may have {', '.join(known)}")
+            raise InvalidInput(where, name, f"is not a field of this record; known fields: {', '.join(known)}")
 
 
 def _record_line(record: Record) -> str:
@@ -216,7 +220,7 @@ def _record_line(record: Record) -> str:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(name, _showable(record), f"cannot be written ({error})") from None
     if len(line) > _MAX_LINE_CHARS:
-        problem = f"takes {len(line):,} characters, and a line has at most {_MAX_LINE_CHARS:,}; split it"
+        problem = f"has {len(line):,} characters, and a line may have at most {_MAX_LINE_CHARS:,}; split it"
         raise InvalidInput(name, line[:_SHOWN_LINE_CHARS], problem)
     return line
 
@@ -226,7 +230,7 @@ def _checked(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
     plain = _plain(value)
     read = _read_field(where, reader, plain)
     if isinstance(value, str) and read != value:
-        raise InvalidInput(where, value, f"is read as {read!r}; say that")
+        raise InvalidInput(where, value, f"would be read as {read!r}; use that value")
     return plain
 
 
@@ -281,7 +285,7 @@ def _number(value: Any) -> float:
     except OverflowError:
         is_finite = False
     if not is_finite:
-        raise _Invalid("must be a number of ordinary size")
+        raise _Invalid("must be a finite number")
     return value
 
 
@@ -292,7 +296,7 @@ def _moment(value: Any) -> datetime:
         # Near years 1 and 9999 the conversion to UTC can leave Python's range; fail here, not later.
         moment.astimezone(UTC)
     except (ValueError, OverflowError, _Invalid):
-        raise _Invalid("must be a moment like 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
+        raise _Invalid("must be a time such as 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
     return moment
 
 
@@ -309,18 +313,18 @@ def _check_json(value: Any, level: int = 0) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
-                raise _Invalid(f"has a key of type {type(name).__name__}; JSON has only text there")
+                raise _Invalid(f"has a key of type {type(name).__name__}; JSON keys must be text")
             _check_json(inner, level + 1)
     elif isinstance(value, list):
         for inner in value:
             _check_json(inner, level + 1)
     elif isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
-        raise _Invalid("holds a number of more than 4,300 digits; write it as text")
+        raise _Invalid("contains a number of more than 4,300 digits; write it as text")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise _Invalid(f"holds {value}, which JSON does not have; leave it out, or write it as text")
+        raise _Invalid(f"contains {value}, which is not valid JSON; leave it out, or write it as text")
     elif value is not None and not isinstance(value, str | int | float):
         raise _Invalid(
-            f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object"
+            f"contains a {type(value).__name__}, which JSON cannot represent; write it as text, a list or an object"
         )
 
 

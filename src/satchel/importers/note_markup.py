@@ -54,13 +54,13 @@ def read_front_matter(text: str) -> FrontMatter:
     head = text[: MAX_CHARS + 1].split("\n")
     end = next((row for row, line in enumerate(head[1:], 1) if line.rstrip() == _FENCE), None)
     if end is None:
-        too_long = f"front matter of more than {MAX_CHARS:,} characters was taken as text"
+        too_long = f"front matter of more than {MAX_CHARS:,} characters was imported as text"
         return FrontMatter(problem=too_long if len(text) > MAX_CHARS else "")
     source = "\n".join(head[1:end])
     try:
         return FrontMatter(_loaded(source + "\n"), end + 1)
     except _Refused as refused:
-        return FrontMatter(lines=end + 1, problem=f"front matter was kept as text: {refused}", unread=source)
+        return FrontMatter(lines=end + 1, problem=f"front matter was imported as text: {refused}", unread=source)
 
 
 def _loaded(source: str) -> dict[str, Any]:
@@ -73,11 +73,11 @@ def _loaded(source: str) -> dict[str, Any]:
             # Read every value as plain text, without constructors.
             properties = yaml.load(source, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _Refused("it is not YAML") from error
+        raise _Refused("not valid YAML") from error
     if properties is None:
         return {}
     if not isinstance(properties, dict):
-        raise _Refused("it is no list of properties")
+        raise _Refused("not a mapping of properties")
     return {str(key): value for key, value in as_json(properties).items()}
 
 
@@ -87,13 +87,13 @@ def _check_shape(source: str) -> None:
     depth = 0
     for event in yaml.parse(source, Loader=_loader()):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _Refused("anchors and aliases are not followed")
+            raise _Refused("YAML anchors and aliases are not supported")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _MAX_YAML_DEPTH:
-            raise _Refused(f"it is nested more than {_MAX_YAML_DEPTH} deep")
+            raise _Refused(f"nested more than {_MAX_YAML_DEPTH} levels deep")
 
 
 @lru_cache(maxsize=1)

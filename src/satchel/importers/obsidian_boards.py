@@ -38,9 +38,9 @@ def read_canvas(page: MarkdownPage, text: str) -> Canvas:
     try:
         data = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        return Canvas(problem="it is not JSON")
+        return Canvas(problem="not valid JSON")
     if not isinstance(data, dict):
-        return Canvas(problem="it is no canvas")
+        return Canvas(problem="not a canvas")
     nodes = {str(node["id"]): node for node in _objects(data, "nodes") if isinstance(node.get("id"), str | int)}
     ids = {name: _block_id(page, name) for name in nodes}
     in_order = sorted(nodes, key=lambda name: (_number(nodes[name], "y"), _number(nodes[name], "x"), name))

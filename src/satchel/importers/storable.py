@@ -109,5 +109,5 @@ class Notices(list[Notice]):
             return ""
         text, unreadable = _UNSTORABLE.subn(_visible, data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"))
         if unreadable:
-            self.add(where, f"{unreadable} bytes that are not text were made visible")
+            self.add(where, f"{unreadable} bytes that are not UTF-8 were escaped")
         return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -72,8 +72,8 @@ class IndexReport:
     generation: int = 0
     duplicates: int = 0
     """Number of documents with the content of another document; the content is stored once."""
-    passed_over: Counter[str] = field(default_factory=Counter)
-    passed_paths: list[tuple[str, str]] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    skipped_paths: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -83,8 +83,8 @@ class IndexReport:
 
     def pass_over(self, path: str, reason: str) -> None:
         """Record a skipped file and the reason."""
-        self.passed_over[reason] += 1
-        self.passed_paths.append((path, reason))
+        self.skipped[reason] += 1
+        self.skipped_paths.append((path, reason))
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ _POLL_SECONDS: Final = 0.05  # a child cannot take much more than its memory bet
 _CHUNK_BYTES: Final = 1 << 20  # sent or received at a time; longer calls would delay the checks of time and memory
 _START_SECONDS: Final = 60.0  # a tenth of a second on a quiet machine; starting up is not the file's time
 _MAX_READY_BYTES: Final = 100  # the first message is a single flag; anything longer is not from our code
-SENSELESS: Final = "made its reader give a senseless answer"
+SENSELESS: Final = "made its reader send an invalid answer"
 
 # Environment variables for a child: paths of programs and Tesseract's languages. No token, no proxy, no home.
 _INHERITED: Final = ("PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -190,11 +190,11 @@ class ChildProcess:
         except ChildFailed:
             self.stop()
             if self._is_ended:
-                raise ChildFailed("was not read: reading was ended") from None
+                raise ChildFailed("was not read: the index run was stopped") from None
             raise
         except OSError as error:
             self.stop()
-            raise ChildFailed(f"was not read: no process for it could be started ({error.strerror})") from error
+            raise ChildFailed(f"was not read: its reader process could not be started ({error.strerror})") from error
 
     def end(self) -> None:
         """Kill the process and start no replacement."""
@@ -363,7 +363,7 @@ class _Exchange:
             return received
         (self._payload_bytes,) = FRAME_HEADER.unpack(received)
         if self._payload_bytes > self._limits.answer_bytes:
-            raise ChildFailed(f"gave more text than is taken: {self._payload_bytes:,} bytes")
+            raise ChildFailed(f"contains too much text: {self._payload_bytes:,} bytes")
         if not self._payload_bytes:
             raise ChildFailed(SENSELESS)
         return None
@@ -380,11 +380,13 @@ class _Exchange:
         except subprocess.TimeoutExpired:
             return "made its reader stop answering"
         if code == -signal.SIGXCPU:
-            return f"took more computing than {self._limits.seconds:g} s allow to read"
+            return f"took more than {self._limits.seconds:g} s of CPU time to read"
         if code >= 0:
-            return "made its reader end"
+            return "made its reader exit"
         with suppress(ValueError):
-            return f"made its reader crash ({signal.Signals(-code).name}); it is damaged, or needs too much memory"
+            return (
+                f"made its reader crash ({signal.Signals(-code).name}); the file is damaged, or needs too much memory"
+            )
         return "made its reader crash"
 
 

@@ -95,10 +95,10 @@ def _is_network_refused() -> bool:
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"):
-        raise PermissionError(errno.EACCES, f"no network here ({event})")
+        raise PermissionError(errno.EACCES, f"network access is blocked in this process ({event})")
     # An integer is the descriptor of an open pipe.
     if event == "open" and not isinstance(arguments[0], int) and arguments[2] & _WRITES:
-        raise PermissionError(errno.EACCES, "no file is written here")
+        raise PermissionError(errno.EACCES, "writing files is blocked in this process")
 
 
 def _filter_calls() -> None:

@@ -43,7 +43,7 @@ def read_history(root: Path, *, most_commits: int) -> History:
     note = ""
     for count, commit in enumerate(_commits(repository, head)):
         if count >= most_commits or time.monotonic() > deadline:
-            note = f"of git's history, the last {count:,} commits are read"
+            note = f"only the last {count:,} commits of the git history were read"
             break
         # Commits are untrusted: times may be out of range, encodings unknown.
         with suppress(ValueError, LookupError, OverflowError, OSError):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _COMMIT_AT_CHARS: Final = 6_000_000  # bounds the memory of a batch
 _COMMIT_AT_FILES: Final = 1_000  # bounds the time of a commit, for which other writers wait
-_COMMIT_AT_SECONDS: Final = 20.0  # so much work is lost at most when somebody stops us
+_COMMIT_AT_SECONDS: Final = 20.0  # the most work lost when the run is killed
 _EMBED_AT_TEXTS: Final = 256  # so many vectors are made at once, while others are still reading
 
 

@@ -77,7 +77,7 @@ def _read(source: SourceFile, deadline: float, child: ChildProcess) -> Outline:
     if answer.outline is not None:
         return answer.outline
     outline = read_sections(source.text, detect_language(source.path))
-    return outline._replace(note="the parser failed on it; read by its lines")
+    return outline._replace(note="the parser failed; the file was split by lines")
 
 
 def is_tame(text: str) -> bool:

@@ -95,11 +95,11 @@ def _outlined(path: str, document: Document | Unreadable) -> Prepared:
     if isinstance(document, Unreadable):
         return Prepared(path, Outline(None), unreadable=document.reason)
     if not document.pages:
-        return Prepared(path, Outline(None), unreadable="holds no text")
+        return Prepared(path, Outline(None), unreadable="contains no text")
     try:
         read = outline_document(path, document)
     except Exception as error:  # whatever is in it, the others are read
-        return Prepared(path, Outline(None), unreadable=f"cannot be kept ({type(error).__name__})")
+        return Prepared(path, Outline(None), unreadable=f"cannot be stored ({type(error).__name__})")
     return Prepared(path, read.outline, read.text)
 
 

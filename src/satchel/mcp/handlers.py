@@ -159,11 +159,11 @@ class RequestHandlers:
             is_about_user = isinstance(error, InvalidInput) and error.field == "user"
             result = refusal(error, caller, self.if_user_is_missing if is_about_user else "")
         except Gone as error:
-            raise MCPError(code=types.INTERNAL_ERROR, message="Nobody waits for this any more") from error
+            raise MCPError(code=types.INTERNAL_ERROR, message="The client cancelled this request") from error
         except Exception as error:
             _log.error("%s failed", tool.name, exc_info=error)  # the message may hold content and is not sent
             kind = type(error).__name__
-            result = failure(f"Something went wrong in Satchel ({kind}); its log has more [internal-error]")
+            result = failure(f"Internal error ({kind}); Satchel's log has details [internal-error]")
         return types.CallToolResult.model_validate(result)
 
     # -- resources

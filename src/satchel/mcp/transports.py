@@ -80,7 +80,7 @@ def _refuse_home(root: Path, path: str) -> None:
     except (OSError, RuntimeError):
         home = root if root == root.parent else Path("/")
     if root == home or root in home.parents or root == root.parent:
-        problem = f"is {root}, which is the home directory or holds it, and is not indexed"
+        problem = f"is {root}, which is or contains the home directory, and is not indexed"
         raise InvalidOption("path", path, f"{problem}; start the server with the folder to search: satchel mcp PATH")
 
 
@@ -222,9 +222,9 @@ class McpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an HTTP request; refuses unknown callers and all methods but POST."""
         if scope["type"] != "http":
-            raise RuntimeError(f"this is for HTTP, not for {scope['type']}")
+            raise RuntimeError(f"only HTTP is supported, not {scope['type']}")
         if not isinstance(_known_caller(scope), Caller):
-            await _refuse(send, 401, "who asks is not known", (b"www-authenticate", b"Bearer"))
+            await _refuse(send, 401, "the caller is unknown", (b"www-authenticate", b"Bearer"))
         elif scope["method"] != "POST":
             # There are no sessions: nothing to listen to, nothing to end.
             await _refuse(send, 405, "only POST", (b"allow", b"POST"))
@@ -240,7 +240,7 @@ def _caller_of(context: RequestContext) -> Caller:
     """The caller of this request; raises NotAllowed if unknown: nobody is the owner by default."""
     caller = _known_caller(getattr(context.request, "scope", {}))
     if not isinstance(caller, Caller):
-        raise NotAllowed("caller", None, "who asks is not known")
+        raise NotAllowed("caller", None, "the caller is unknown")
     return caller
 
 

@@ -71,7 +71,7 @@ def asking_user(engine: ContextEngine, user: User | None) -> User:
     if user is not None:
         return user
     if engine.store.default_access() is not DefaultAccess.OWNER:
-        raise InvalidOption("user", "", "this workspace has several users: say who asks (--user, user=…)")
+        raise InvalidOption("user", "", "this workspace has several users: give the user (--user, user=…)")
     try:
         return User(id=getpass.getuser())
     except (OSError, KeyError):

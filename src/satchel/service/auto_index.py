@@ -52,7 +52,7 @@ class IndexState:
     def summary(self) -> str:
         """The state in a few words."""
         if not self.running:
-            return self.problem or ("up to date" if self.runs else "not looked at yet")
+            return self.problem or ("up to date" if self.runs else "not checked yet")
         return f"{self.doing} {self.done:,} of {self.of:,} files" if self.of else self.doing or "looking"
 
 
@@ -134,7 +134,7 @@ class AutoIndex:
             return self.notes(run)
         if not isinstance(run.error, IndexBusy):
             raise run.error
-        report("another process is indexing; answering from what is there", False)
+        report("another process is indexing; answering from the existing index", False)
         return ()
 
     def _run_or_join(self, asked_at: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
@@ -169,7 +169,7 @@ class AutoIndex:
             return ()
         if not run.is_done:
             state = self._state.summary
-            return (f"the index is being brought up ({state}); this answer is from what is there so far",)
+            return (f"the index is being refreshed ({state}); this answer uses the data indexed so far",)
         return (run.problem,) if run.problem else ()
 
     def index(
@@ -242,16 +242,16 @@ class AutoIndex:
             run.report = self._when_free(run)
         except IndexBusy as error:
             run.error = error
-            run.problem = "another process is indexing; this answer is from what is there"
+            run.problem = "another process is indexing; this answer uses the existing index"
         except _Stopped:
-            run.error = IndexBusy(str(self._engine.root), " (which was told to stop)")
+            run.error = IndexBusy(str(self._engine.root), " (which is stopping)")
             run.problem = "the index run was stopped"
         except SatchelError as error:
             run.error = error
-            run.problem = f"the index could not be brought up: {error}"
+            run.problem = f"the index could not be refreshed: {error}"
         except BaseException as error:
             run.error = error
-            run.problem = f"the index could not be brought up ({type(error).__name__})"
+            run.problem = f"the index could not be refreshed ({type(error).__name__})"
             if not isinstance(error, Exception):
                 raise  # Ctrl-C and the end of the process must end the caller, too
             _log.error("an index run failed: %s", type(error).__name__)
@@ -360,18 +360,18 @@ def describe_report(report: IndexReport) -> list[str]:
     """Sentences about an index run: the counts, and why documents were not read, if any were not."""
     parts = [f"{report.read:,} of {counted(report.found, 'file')} read"]
     if report.duplicates:
-        parts.append(f"{report.duplicates:,} the same as others")
+        parts.append(f"{report.duplicates:,} duplicates")
     if report.dropped:
-        parts.append(f"{report.dropped:,} gone")
-    if report.passed_over:
-        parts.append(f"{sum(report.passed_over.values()):,} passed over")
-    if not report.found and not report.passed_over:
-        parts.append("there are no files here")
-    if not report.found and report.passed_over:
-        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(report.passed_over.items()))
-        parts.append(f"nothing to read here ({reasons})")
+        parts.append(f"{report.dropped:,} deleted")
+    if report.skipped:
+        parts.append(f"{sum(report.skipped.values()):,} skipped")
+    if not report.found and not report.skipped:
+        parts.append("the folder has no files")
+    if not report.found and report.skipped:
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(report.skipped.items()))
+        parts.append(f"the folder has no readable files ({reasons})")
     sentences = [f"indexed in {report.seconds:.1f} s: {', '.join(parts)}"]
-    if unread := report.passed_over["document"]:
+    if unread := report.skipped["document"]:
         from satchel.indexing.walk import can_read_documents
 
         documents = "1 document was" if unread == 1 else f"{unread:,} documents were"

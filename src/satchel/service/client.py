@@ -43,7 +43,9 @@ class Caller:
             return user
         assert self.user is not None
         if user.id != self.user.id or not set(user.groups) <= set(self.user.groups):
-            raise NotAllowed("user", user.id, f"this token is {self.user.id}'s; only an owner's may ask for others")
+            raise NotAllowed(
+                "user", user.id, f"this token belongs to {self.user.id}; only an owner's token may ask for other users"
+            )
         return User(
             id=self.user.id,
             name=user.name or self.user.name,

@@ -127,7 +127,8 @@ class ContextEngine:
         """Return the folder; raise InvalidOption if the folder is not on this machine."""
         if not self.is_here:
             problem = (
-                "is a workspace in a database, without a folder here; use its folder with `--store URL` where that is"
+                "is a workspace in a database, without a folder on this machine; run the command on its folder, "
+                "with `--store URL`"
             )
             raise InvalidOption("path", str(self.root), problem)
         return self.root
@@ -301,7 +302,7 @@ class ContextEngine:
 
         request = payload.request
         if request is None:
-            raise InvalidOption("payload", payload, "has no request: it is not known what it was made for")
+            raise InvalidOption("payload", payload, "has no request, so it cannot be checked")
         config = self.context_config.for_type(request.type)
         assembler = ContextAssembler(request.format, metadata_hints=config.metadata_hints, citations=config.citations)
         budget = request.token_budget or config.token_budget

@@ -28,7 +28,7 @@ def import_source(
     """Import the source at a path; `kind` names the importer (default: the importer recognizing the path)."""
     place = Path(path)
     if not place.exists():
-        raise InvalidInput("path", str(path), "there is nothing there to import")
+        raise InvalidInput("path", str(path), "the file or folder does not exist")
     name = kind or detect_importer(place)
     source = Source(kind=name, path=str(place.resolve()), prefix=prefix, replaces=IMPORTERS.get(name).replaces)
     report = import_again(workspace, source, watch)

@@ -180,7 +180,7 @@ class LocalSatchel(Satchel):
         state = self.engine.store.files().get(os.path.normpath(document))
         doc_id = state.content_hash.hex() if state else document
         if library.get_document_markdown(doc_id) is None:
-            raise InvalidOption("document", document, "there is no such document; name it as it lies below PATH")
+            raise InvalidOption("document", document, "no such document; give its path relative to PATH")
         if library.get_page_metadata(doc_id, page) is None:
             raise UnknownPage(document, page)
         return library.page_image(doc_id, page, thumbnail=thumbnail)
@@ -270,7 +270,7 @@ class LocalSatchel(Satchel):
             return "up to date"
         if self.caller.is_owner:
             return state.summary
-        return _GENERAL if state.problem else "being brought up" if state.running else state.summary
+        return _GENERAL if state.problem else "being refreshed" if state.running else state.summary
 
     def _require_access(self) -> None:
         """Raise NotAllowed for callers other than the owner until access is granted, whatever token the caller has."""
@@ -296,10 +296,10 @@ class LocalSatchel(Satchel):
 
 
 ALONE: Final = (
-    "this workspace is its owner's alone until it is said who may read: `satchel workspace grant`, "
+    "only the owner may read this workspace until access is granted: `satchel workspace grant`, "
     "`satchel workspace default deny` or `allow`"
 )
-_GENERAL: Final = "the index is not up to date; this answer is from what is there so far"
+_GENERAL: Final = "the index is not up to date; this answer uses the data indexed so far"
 
 
 def _watch_step(watch: Watch, doing: str, done: int, of: int) -> None:

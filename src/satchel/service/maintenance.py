@@ -30,7 +30,7 @@ class IndexOverview:
     changed: int = 0
     missing: int = 0
     to_look_at: int = 0
-    passed_over: int = 0
+    skipped: int = 0
     unread: Mapping[str, str]
     partly_read: Mapping[str, str]
     origins: Mapping[str, str]
@@ -40,7 +40,7 @@ class IndexOverview:
         where = {"workspace": str(self.root), "index": self.place, "indexed": self.facts is not None}
         if self.facts is None:
             return where
-        counts = {"changed": self.changed, "gone": self.missing, "passed_over": self.passed_over}
+        counts = {"changed": self.changed, "deleted": self.missing, "skipped": self.skipped}
         files = {"unread": dict(self.unread), "partly_read": dict(self.partly_read)}
         return where | self.facts._asdict() | counts | files | {"settings": dict(self.origins)}
 
@@ -64,7 +64,7 @@ def index_overview(path: str, changed_settings: Mapping[str, Any]) -> IndexOverv
         changed=len(changes.suspect) if changes else 0,
         missing=len(changes.missing) if changes else 0,
         to_look_at=changes.to_look_at if changes else 0,
-        passed_over=len(unread) + (len(changes.passed) if changes else 0),
+        skipped=len(unread) + (len(changes.passed) if changes else 0),
         unread=unread,
         partly_read=partly_read,
         origins=configure(root, heed_project=False).origins,
@@ -109,5 +109,5 @@ def _refuse_to_lose_blocks(place: Place) -> None:
         block = next(iter(store.records()), None)
         store.close()
     if block is not None:
-        problem = "holds blocks of its own that indexing would not bring back; keep them with"
+        problem = "contains blocks that are not in files and would be lost; save them with"
         raise InvalidOption("path", place.shown, f"{problem} `satchel workspace export -o FILE`, then use --force")

@@ -35,13 +35,15 @@ def open(
         from satchel.service.remote_client import RemoteSatchel
 
         if settings:
-            raise InvalidOption("settings", sorted(settings), "are the server's; say what you need with each question")
+            raise InvalidOption(
+                "settings", sorted(settings), "are settings of the server; give options with each question instead"
+            )
         return RemoteSatchel(path_or_url, token=token or os.environ.get("SATCHEL_TOKEN") or "", user=who)
     from satchel.service.client import Caller
     from satchel.service.local_client import open_local
 
     if token:
-        raise InvalidOption("token", "…", "is for a server; a folder needs none")
+        raise InvalidOption("token", "…", "is only for a server; a folder needs no token")
     # A caller with access to the folder is its owner, and may ask as any user.
     return open_local(path_or_url, caller=Caller(user=who, is_owner=True), **settings)
 

@@ -132,9 +132,9 @@ _PAGES: Final = Surface.RESEARCH | Surface.HTTP_RESEARCH
 _ANYWHERE: Final = ~Surface.NOWHERE
 _BUDGET: Final[dict[str, Any]] = {"flags": ("-b", "--token-budget", "--max-tokens"), "most": MAX_BUDGET_TOKENS}
 _BUDGET_HELP: Final = "Hard limit in tokens, counted on the finished text."
-_MODEL_HELP: Final = "Model, encoding or tokenizer.json to count for."
-_USER_HELP: Final = "Who asks, where a workspace has several users; only what they may read is shown."
-_FOCUS_HELP: Final = "What is being worked on: a block's id, a page or path:line; gives what is around it, too."
+_MODEL_HELP: Final = "Model, encoding or tokenizer.json for counting tokens."
+_USER_HELP: Final = "User who asks, in a workspace with several users; only content that this user may read is used."
+_FOCUS_HELP: Final = "Block, page or path:line that the user works on; its surroundings are included, too."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ class Question:
     )
     format: str | None = option(
         Kind.CHOICE,
-        "How the context is written.",
+        "Output format of the context.",
         _CONTEXT | Surface.MCP_BUILD | Surface.EVAL | Surface.INSPECTOR,
         flags=("-f", "--format"),
         choices=tuple(FORMATS.names()),
@@ -165,16 +165,18 @@ class Question:
     )
     top_k: int | None = option(
         Kind.COUNT,
-        "At most this many pieces.",
+        "Maximum number of pieces.",
         _FOUND | Surface.MCP_SEARCH | Surface.INSPECTOR,
         flags=("-k", "--top-k"),
         from_settings=_SEARCH | Surface.MCP_SEARCH,
     )
     model: str | None = option(Kind.MODEL, _MODEL_HELP, _CONTEXT | Surface.EVAL, from_settings=_ANYWHERE)
-    min_relevance: float | None = option(Kind.SHARE, "Leave out pieces below this.", _FOUND | Surface.INSPECTOR)
+    min_relevance: float | None = option(
+        Kind.SHARE, "Leave out pieces with a lower relevance.", _FOUND | Surface.INSPECTOR
+    )
     expand: str | int | None = option(
         Kind.LINES,
-        "Show N more lines around each piece, or all of its symbol.",
+        "Show N more lines around each piece, or its whole symbol.",
         _WRITING,
         OptionScope.CHUNKS,
         metavar="N|symbol",
@@ -184,9 +186,9 @@ class Question:
         Kind.FLAG, "List the sources at the end.", _WRITING, OptionScope.CHUNKS, flags=("--sources/--no-sources",)
     )
     include_scores: bool = option(
-        Kind.FLAG, "Give each piece's relevance.", _WRITING, OptionScope.CHUNKS, flags=("--scores/--no-scores",)
+        Kind.FLAG, "Show the relevance of each piece.", _WRITING, OptionScope.CHUNKS, flags=("--scores/--no-scores",)
     )
-    compact: bool = option(Kind.FLAG, "Headings on one line.", _WRITING, OptionScope.CHUNKS)
+    compact: bool = option(Kind.FLAG, "Write each heading on one line.", _WRITING, OptionScope.CHUNKS)
     focus: Focus | str | None = option(
         Kind.FOCUS,
         _FOCUS_HELP,
@@ -197,14 +199,14 @@ class Question:
     user: User | None = option(Kind.USER, _USER_HELP, _FOUND | Surface.INSPECTOR, metavar="USER")
     type: RequestType | str | None = option(
         Kind.CHOICE,
-        "What the context is for; it decides the defaults.",
+        "Purpose of the context; sets the defaults.",
         _CONTEXT | Surface.EVAL | Surface.INSPECTOR,
         OptionScope.WORKSPACE,
         choices=tuple(RequestType),
     )
     hints: ContextHints = option(
         Kind.HINTS,
-        f"What to prefer: {HINTS}.",
+        f"Preferences: {HINTS}.",
         _CONTEXT,
         OptionScope.WORKSPACE,
         flags=("--hint",),
@@ -219,7 +221,7 @@ class Question:
     )
     truncation: str | None = option(
         Kind.CHOICE,
-        "What is kept of a text that is too long.",
+        "How to shorten a text that is too long.",
         _CONTEXT | Surface.EVAL,
         OptionScope.WORKSPACE,
         choices=("keep_start", "keep_end", "extractive", "summarize"),
@@ -227,7 +229,7 @@ class Question:
     )
     system_prompt: str = option(
         Kind.TEXT,
-        "Instructions to write first, within the budget.",
+        "Instructions at the start of the context, within the budget.",
         _CONTEXT,
         OptionScope.WORKSPACE,
         flags=("--system",),
@@ -313,7 +315,7 @@ class Question:
         """Raise InvalidOption for the first option not supported by workspace contexts."""
         for name in self._changed(OptionScope.CHUNKS):
             instead = " (use the hint prioritize_types)" if name == "block_types" else ""
-            problem = f"is not for the context of a workspace{instead}"
+            problem = f"does not apply to the context of a workspace{instead}"
             raise InvalidOption(name, getattr(self, name), problem)
 
     def asked_by(self, user: User | None) -> Question:
@@ -330,14 +332,21 @@ class ResearchQuestion:
 
     query: str
     num_results: int = option(
-        Kind.COUNT, "Look for this many pages.", _PAGES, OptionScope.RESEARCH, value=10, flags=("-n", "--num-results")
+        Kind.COUNT,
+        "Number of pages to search for.",
+        _PAGES,
+        OptionScope.RESEARCH,
+        value=10,
+        flags=("-n", "--num-results"),
     )
-    max_sources: int = option(Kind.COUNT, "Show at most this many.", _PAGES, OptionScope.RESEARCH, value=10)
+    max_sources: int = option(
+        Kind.COUNT, "Maximum number of pages in the context.", _PAGES, OptionScope.RESEARCH, value=10
+    )
     token_budget: int = option(Kind.COUNT, _BUDGET_HELP, _PAGES, OptionScope.RESEARCH, value=10_000, **_BUDGET)
     model: str | None = option(Kind.MODEL, _MODEL_HELP, _PAGES, OptionScope.RESEARCH, from_settings=_ANYWHERE)
     by: str = option(
         Kind.CHOICE,
-        "Find pages by their text, by what is to be seen on them, or by both.",
+        "Search pages by their text, by their appearance, or by both.",
         _PAGES,
         OptionScope.RESEARCH,
         value="hybrid",

@@ -107,7 +107,7 @@ class RemoteSatchel(Satchel):
                     return self._read(partial(record_from_dict, Indexed), data)
                 elif kind == "problem":
                     raise _error(self._client.url, data)
-        raise ServerUnavailable(self._client.url, "its answer broke off while it was indexing")
+        raise ServerUnavailable(self._client.url, "the connection was lost while the server was indexing")
 
     def close(self) -> None:
         """Close the connections."""
@@ -151,7 +151,7 @@ class RemoteSatchel(Satchel):
         try:
             return read(data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"its answer is not understood ({type(error).__name__}); is it another version?"
+            reason = f"the answer is not valid ({type(error).__name__}); does the server have another version?"
             raise ServerUnavailable(self._client.url, reason) from None
 
 
@@ -176,7 +176,10 @@ def _json_value(value: Any) -> Any:
 def _error(url: str, problem: Any, status: int = 0) -> SatchelError:
     """Create an error from a problem document (RFC 9457): the error class with this `code`, or ServerUnavailable."""
     problem = problem if isinstance(problem, dict) else {}
-    code, detail = problem.get("code"), str(problem.get("detail") or f"it answered {problem.get('status', status)}")
+    code, detail = (
+        problem.get("code"),
+        str(problem.get("detail") or f"the server answered {problem.get('status', status)}"),
+    )
     kind = _ERRORS_BY_CODE.get(code) if isinstance(code, str) else None
     if kind is None:
         return ServerUnavailable(url, f"{detail} [{code}]" if code else detail)

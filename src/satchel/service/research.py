@@ -38,7 +38,7 @@ __all__ = [
     "streamed_from",
 ]
 
-NO_SOURCES: Final = "Nothing was found in these documents that could answer the question."
+NO_SOURCES: Final = "No results: these documents contain no answer to the question."
 """The answer if no page was found; the model is not asked."""
 
 
@@ -119,6 +119,6 @@ def finished(context: ResearchContext, text: str) -> ResearchAnswer:
 def must_have(model: LanguageModel | None) -> LanguageModel:
     """Return the model; without a model raise LanguageModelUnavailable with instructions."""
     if model is None:
-        how = "none is set; set SATCHEL_LANGUAGE_MODEL (openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL)"
+        how = "not set; set SATCHEL_LANGUAGE_MODEL (openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL)"
         raise LanguageModelUnavailable("", how)
     return model

@@ -271,7 +271,7 @@ def _typed(name: str, value: Any, origin: str) -> Any:
     if name == "ingest_on" and not _INGEST_ON.fullmatch(typed):
         raise InvalidOption(name, value, f"must be local, ray (on this machine) or ray://HOST:PORT ({origin})")
     if name == "ocr_languages" and not _LANGUAGES.fullmatch(typed):
-        raise InvalidOption(name, value, f"must be names that tesseract knows, as eng+deu ({origin})")
+        raise InvalidOption(name, value, f"must be Tesseract languages, e.g. eng+deu ({origin})")
     return typed
 
 

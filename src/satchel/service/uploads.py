@@ -42,11 +42,11 @@ def checked_name(name: str) -> str:
             raise InvalidInput(
                 "path",
                 name,
-                "must be a name like reports/2026.pdf: letters, digits, spaces and .,()+@=&#'-_ , and each part begins "
+                "must be a path like reports/2026.pdf: letters, digits, spaces and .,()+@=&#'-_ , and each part begins "
                 "with a letter or a digit",
             )
     if len(segments) > _MAX_PATH_SEGMENTS:
-        raise InvalidInput("path", name, f"must not lie deeper than {_MAX_PATH_SEGMENTS} folders")
+        raise InvalidInput("path", name, f"must have at most {_MAX_PATH_SEGMENTS} folders")
     return name
 
 
@@ -61,7 +61,7 @@ class Upload:
             *parents, self._name = self.path.split("/")
             self._folder = _folder(self._opened, root, parents, make=True)
             if _kind(self._folder, self._name) not in (None, stat.S_IFREG):
-                raise InvalidInput("path", name, "there is something of that name that is no file")
+                raise InvalidInput("path", name, "exists and is not a file")
             _sweep(self._folder)
             self._beside = f"{UNFINISHED}{secrets.token_hex(8)}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -122,7 +122,7 @@ def _folder(opened: ExitStack, root: Path, parents: list[str], *, make: bool) ->
             folder = os.open(parent, _INTO, dir_fd=folder)
         except OSError as error:
             if make:
-                problem = "is no folder, or a link to one; files are not put there"
+                problem = "is not a folder, or is a symbolic link; files are not written there"
                 raise InvalidInput("path", parent, problem) from error
             raise
         opened.callback(os.close, folder)

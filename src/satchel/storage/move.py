@@ -90,9 +90,9 @@ class Tally:
             if there.count != here.count:
                 differences.append(f"{name}: {there.count:,} there, {here.count:,} here")
             elif there.digest != here.digest:
-                differences.append(f"{name}: {there.count:,} in both, and not the same")
+                differences.append(f"{name}: {there.count:,} in both, but with different content")
         if policy_too and self.policy is not other.policy:
-            differences.append(f"by default: {self.policy.value} there, {other.policy.value} here")
+            differences.append(f"default access: {self.policy.value} there, {other.policy.value} here")
         return differences
 
 
@@ -290,12 +290,12 @@ class MoveReport:
 
     source: str
     target: str
-    held: dict[str, Tallied] = field(default_factory=dict)
+    content: dict[str, Tallied] = field(default_factory=dict)
     put: int = 0
     """Files and blocks written."""
     amended: int = 0
     """Files and blocks with changed readers, time or place, and unchanged content."""
-    passed: int = 0
+    already_present: int = 0
     """Files and blocks already in the target."""
     dropped: int = 0
     """Files and blocks removed, as the source has them no longer."""
@@ -352,7 +352,7 @@ class _Move:
             writer.blocks.set_default(source_tally.policy)
             writer.transfer.set_facts({MOVING: None})
         self.target.store.catch_up()
-        self.report.held = source_tally.kinds
+        self.report.content = source_tally.kinds
 
     def _check_stores(self) -> None:
         """Raise an error for an unsuitable source or target."""
@@ -360,17 +360,17 @@ class _Move:
         store, name = self.target
         begun = store.fact(MOVING)
         if name == self.source.name:
-            problem = "is the source itself; name another place"
+            problem = "is the source itself; give another target"
         elif begun is not None and begun != self.source.name:
             problem = (
-                f"holds a part of {begun!r}, from which it is being filled; finish that move, choose "
-                "another place, or remove what is there with `satchel clear`"
+                f"contains an unfinished move from {begun!r}; finish that move, choose "
+                "another target, or clear this one with `satchel clear`"
             )
         elif begun is None and not _is_empty(store):
             problem = (
-                "already holds something; choose a place that is empty (another folder, or another "
-                "workspace=… in the database), or remove what is there with `satchel clear`. Whether it holds the "
-                "same as the source is found out with --verify-only"
+                "is not empty; choose an empty target (another folder, or another "
+                "workspace=… in the database), or clear it with `satchel clear`. To compare it with "
+                "the source, use --verify-only"
             )
         else:
             return
@@ -456,7 +456,7 @@ class _Move:
         self.report.put += len(new)
         self.report.amended += len(amended)
         if self.report.rounds == 1:
-            self.report.passed += len(batch) - len(new) - len(amended)
+            self.report.already_present += len(batch) - len(new) - len(amended)
 
     def _drop_deleted(self) -> None:
         with self.source.store.snapshot():
@@ -521,5 +521,5 @@ def _ask_both(source: Side, target: Side, source_tally: Tally) -> int:
         return 0
     name = differing_question(source.store, target.store, source_tally)
     if name is not None:
-        raise StoresDiffer(target.name, source.name, [f"they answer otherwise when asked about {name!r}"])
+        raise StoresDiffer(target.name, source.name, [f"the answers to a question about {name!r} differ"])
     return len(source_tally.samples)

@@ -57,7 +57,7 @@ class EmbedderContract:
 
     def make_embedder(self) -> Embedder:
         """The embedder under test; called again by each test, and must return the same model each time."""
-        raise NotImplementedError("subclass EmbedderContract and say how your embedder is made")
+        raise NotImplementedError("subclass EmbedderContract and override the method that makes your embedder")
 
     @pytest.fixture
     def embedder(self) -> Embedder:
@@ -176,7 +176,7 @@ class PageEmbedderContract:
 
     def make_embedder(self) -> PageEmbedder:
         """The embedder under test; called again by each test, and must return the same model each time."""
-        raise NotImplementedError("subclass PageEmbedderContract and say how your page embedder is made")
+        raise NotImplementedError("subclass PageEmbedderContract and override the method that makes your page embedder")
 
     @pytest.fixture
     def embedder(self) -> PageEmbedder:

@@ -409,9 +409,9 @@ class AccessControlContract(StoreSuite):
     def test_revoking_needs_something_to_revoke_and_says_where_it_is(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, note("p"), note("a", "p")) as store:
             self.change(store, allow("p", "ann"))
-            with pytest.raises(InvalidInput, match="it is granted at 'p'"):
+            with pytest.raises(InvalidInput, match="the grant is at 'p'"):
                 self.change(store, lambda blocks: blocks.revoke("a", "ann"))
-            with pytest.raises(InvalidInput, match="nothing to revoke"):
+            with pytest.raises(InvalidInput, match="no grant to revoke"):
                 self.change(store, lambda blocks: blocks.revoke("p", "bob"))
             self.change(store, lambda blocks: blocks.revoke("p", "ann"))
             assert self._readable(store, read_by("ann")) == set()

@@ -58,7 +58,7 @@ def from_file(path: str) -> FamilyCounter:
     try:
         return FamilyCounter(path, splintr.from_json_bytes(data))
     except Exception as error:
-        raise TokenizerUnavailable(path, f"is no tokenizer.json that can be used ({error})") from error
+        raise TokenizerUnavailable(path, f"is not a usable tokenizer.json ({error})") from error
 
 
 def _splintr(name: str) -> Any:

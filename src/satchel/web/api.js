@@ -6,7 +6,7 @@
 export class Problem extends Error {
   /** @param {Record<string, any>} told */
   constructor(told) {
-    super(String(told.title || "Something went wrong"));
+    super(String(told.title || "Unknown error"));
     this.title = this.message;
     this.status = Number(told.status) || 0;
     this.detail = String(told.detail || "");
@@ -60,7 +60,7 @@ async function json(response) {
     return await response.json();
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem({ ...UNREACHABLE, detail: "The answer ended before it was whole." });
+    throw new Problem({ ...UNREACHABLE, detail: "The answer is incomplete." });
   }
 }
 
@@ -111,7 +111,7 @@ export async function index(heard) {
     else if (kind === "done") return data;
     else if (kind === "problem") throw new Problem(data);
   }
-  throw new Problem({ ...UNREACHABLE, detail: "The index run goes on, but nobody tells how far it is." });
+  throw new Problem({ ...UNREACHABLE, detail: "The index run continues, but its progress is unknown." });
 }
 
 /** @param {Response} response */

@@ -26,7 +26,7 @@ export function openHistory({ show, compare, ask, shown }) {
       "p",
       {
         class: "faint",
-        text: "Nothing was asked yet. Every build of this session is kept here until the page is closed.",
+        text: "No questions yet. Builds of this session are listed here until the page is closed.",
       },
     ),
   );
@@ -61,7 +61,7 @@ export function openHistory({ show, compare, ask, shown }) {
   if (before.length) {
     body.append(
       el("h3", { text: "Asked before" }),
-      el("p", { class: "faint", text: "Answers are not kept when the page is loaded again." }),
+      el("p", { class: "faint", text: "Answers are lost when the page is reloaded." }),
     );
     body.append(
       el(

@@ -50,7 +50,7 @@ export function openKeys() {
   on.checked = areOn();
   body.append(
     el("table", {}, el("caption", { class: "unseen", text: "Keys and what they do" }), el("tbody", {}, rows)),
-    el("label", { class: "check" }, on, "Single keys do something when no field has the focus"),
+    el("label", { class: "check" }, on, "Enable single-key shortcuts when no field has the focus"),
   );
 }
 

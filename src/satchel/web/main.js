@@ -93,7 +93,7 @@ async function build(told, then = show, otherwise = showFailure) {
     upkeep.banner("");
     then(made);
     const figures = `${figure(made.tokens)} of ${counted(made.budget, "token")}`;
-    announce(made.pieces.length ? `${counted(made.pieces.length, "piece")}, ${figures}.` : "Nothing was found.");
+    announce(made.pieces.length ? `${counted(made.pieces.length, "piece")}, ${figures}.` : "No results.");
   } catch (error) {
     if (mine.stop.signal.aborted) return;
     if (!(error instanceof api.Problem)) throw error;

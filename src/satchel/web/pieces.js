@@ -26,7 +26,7 @@ export function piecesList(build, heard) {
   const cards = new Map();
   for (const piece of build.pieces) cards.set(piece, card(piece, build, heard));
   const written = el("ol", { class: "cards", "aria-label": "Pieces in the context" }, [...cards.values()]);
-  const left = el("ul", { class: "rows", "aria-label": "What is not in the context, and why" });
+  const left = el("ul", { class: "rows", "aria-label": "Pieces left out of the context, with reasons" });
   const fill = (/** @type {string} */ fate) => {
     for (const [piece, made] of cards) made.hidden = fate !== "all" && piece.fate !== fate;
     const entries = build.left.filter((entry) => fate === "all" || entry.fate === fate);
@@ -34,8 +34,8 @@ export function piecesList(build, heard) {
     heading.hidden = !entries.length;
     nothing.hidden = entries.length > 0 || [...cards.values()].some((made) => !made.hidden);
   };
-  const heading = el("h3", { class: "rows-head", text: "Considered, and not written" });
-  const nothing = el("p", { class: "faint", text: "No piece ended so." });
+  const heading = el("h3", { class: "rows-head", text: "Left out or merged" });
+  const nothing = el("p", { class: "faint", text: "No pieces." });
   const made = el("div", { class: "pieces" }, filters(build, fill), written, nothing, heading, left);
   fill("all");
   return { made, cards };

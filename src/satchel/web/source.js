@@ -95,7 +95,7 @@ export function openSource(first, others, user) {
       ),
       exact.stale ? el(
         "p",
-        { class: "note", text: "The file has changed since it was indexed, or is gone: this is how it was." },
+        { class: "note", text: "The file was changed or deleted since it was indexed; this is the indexed text." },
       ) : "",
       el("div", { class: isPage ? "page-and-text" : "" }, numbered(lines, exact.path ? found.start_line : 1)),
     );
@@ -114,7 +114,7 @@ export function openSource(first, others, user) {
     const waiting = el(
       "div",
       { class: "page-picture skeleton", role: "status" },
-      el("span", { class: "unseen", text: "Drawing the page" }),
+      el("span", { class: "unseen", text: "Rendering the page" }),
     );
     place?.prepend(waiting);
     const picture = await pagePicture(exact.path, exact.page, user, signal).catch((error) => {

@@ -24,7 +24,7 @@ export function welcome(ask, openIndex) {
       class: "lead",
       text:
         "Ask a question. Satchel finds the pieces of this folder that answer it, packs them into a budget of tokens, " +
-        "and shows what it took, what it left out, and why.",
+        "and shows which pieces were included or left out, and why.",
     }),
     el(
       "ul",
@@ -41,13 +41,13 @@ function indexLine(openIndex) {
   const line = el("p", { class: "faint index-line" });
   const fill = () => {
     const known = state.status();
-    if (!known) line.textContent = "Looking whether the folder is indexed …";
+    if (!known) line.textContent = "Checking the index …";
     else if (
       known.indexing
     ) line.textContent = `The folder is being indexed: ${figure(known.done)} of ${counted(known.of, "file")}.`;
     else if (!known.generation) {
       line.replaceChildren(
-        "The folder is not indexed yet; the first question does that. ",
+        "The folder is not indexed yet; the first question starts indexing. ",
         button("Index it now", openIndex, { class: "link" }),
       );
     } else if (state.isOwner()) {
@@ -118,8 +118,8 @@ function whoAsks(problem) {
       {
         class: "lead",
         text:
-          "This workspace has several users, and each of them may read other things. " +
-          "Say in the field User for whom the context is built.",
+          "This workspace has several users with different access. " +
+          "Enter the user of the context in the field User.",
       },
     ),
     el("p", { class: "faint" }, foreign(problem.detail)),
@@ -131,13 +131,13 @@ function loggedOut() {
     "section",
     { class: "state logged-out", role: "alert" },
     el("h2", { text: "You are not logged in" }),
-    el("p", { class: "lead" }, coded("This page needs a session, and a session begins with a link that works once.")),
+    el("p", { class: "lead" }, coded("This page needs a session. The login link works once.")),
     el(
       "ol",
       { class: "steps" },
       ...[
         "Go to the terminal where `satchel serve` runs.",
-        "Open the link that it printed. If it has been used, start `satchel serve` again: it prints a fresh one.",
+        "Open the link that it printed. If the link was used before, restart `satchel serve`: it prints a new link.",
         "A session lasts twelve hours, or until the server stops.",
       ].map((words) => el("li", {}, coded(words))),
     ),
@@ -167,7 +167,7 @@ function tokenForm() {
       location.reload();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      said.textContent = error.status === 401 ? "This token is not one of this server's." : error.title;
+      said.textContent = error.status === 401 ? "The server does not know this token." : error.title;
       token.select();
     }
   });
@@ -179,16 +179,16 @@ export function nothingFound(build) {
   const dropped = build.left.length;
   const hints = [
     dropped
-      ? `Considered: ${counted(dropped, "piece")}; below is why none was taken. A larger budget may let them in.`
-      : "Nothing in the index has to do with the question.",
-    build.asked.include || build.asked.exclude ? "The globs may leave out what would answer." : "",
-    build.asked.user ? `${build.asked.user} may not be allowed to read what would answer.` : "",
-    dropped ? "" : "Use words that stand in the files: names, terms, numbers.",
+      ? `Considered: ${counted(dropped, "piece")}; none was included, for the reasons below. A larger budget may help.`
+      : "Nothing in the index is related to the question.",
+    build.asked.include || build.asked.exclude ? "The globs may exclude the answer." : "",
+    build.asked.user ? `${build.asked.user} may have no access to the answer.` : "",
+    dropped ? "" : "Use words from the files: names, terms, numbers.",
   ];
   return el(
     "section",
     { class: "state nothing" },
-    el("h2", { text: dropped ? "Nothing fits" : "Nothing was found" }),
+    el("h2", { text: dropped ? "Nothing fits" : "No results" }),
     el("ul", { class: "steps" }, hints.filter(Boolean).map((words) => el("li", {}, foreign(words)))),
   );
 }

@@ -26,7 +26,7 @@ export async function poll(refused) {
     if (!(error instanceof api.Problem)) throw error;
     if (error.status === 401) return refused(error);
     if (error.code === "unreachable") banner(
-      "The server does not answer. What is shown here stays; asking has to wait until it is back.",
+      "The server does not answer. The results on this page remain; new questions need the server.",
     );
     wait = GONE_MS;
   }
@@ -78,7 +78,7 @@ export function openIndex(loggedOut) {
     el("progress", { max: 1, "aria-label": "Index run", hidden: true })
   );
   const said = el("p", { class: "index-said", role: "status" });
-  const start = button("Update the index", () => run(start, progress, said), { class: "main" });
+  const start = button("Refresh the index", () => run(start, progress, said), { class: "main" });
   const out = button("Log out", async () => {
     await api.logOut().catch(() => {});
     close();
@@ -91,7 +91,7 @@ export function openIndex(loggedOut) {
     el(
       "div",
       { class: "buttons" },
-      state.isOwner() ? start : el("p", { class: "faint", text: "The owner of this server can update the index." }),
+      state.isOwner() ? start : el("p", { class: "faint", text: "The owner of this server can refresh the index." }),
       out,
     ),
   );
@@ -110,14 +110,14 @@ async function run(start, progress, said) {
     const report = await api.index((at) => {
       if (at.of) progress.value = at.done / at.of;
       const far = at.of ? `: ${figure(at.done)} of ${counted(at.of, "file")}` : "";
-      said.textContent = `${at.doing || "looking"}${far}`;
+      said.textContent = `${at.doing || "checking"}${far}`;
       state.learn({ ...state.status(), indexing: true, state: said.textContent, done: at.done, of: at.of });
     });
     progress.value = 1;
     const found = counted(report.found, "file");
     const done = `${figure(report.read)} of ${found} read, ${figure(report.dropped)} dropped`;
     const isSame = !report.read && !report.dropped;
-    const words = isSame ? `Nothing had changed in ${found}.` : `${done}, in ${report.seconds.toFixed(1)} s.`;
+    const words = isSame ? `No changes in ${found}.` : `${done}, in ${report.seconds.toFixed(1)} s.`;
     said.replaceChildren(
       words,
       el("ul", { class: "notes" }, report.notes.map((note) => el("li", { class: "note" }, foreign(note)))),
@@ -149,7 +149,7 @@ function rows(known) {
     ["Language model", known.language_model],
     [
       "Who may read",
-      { owner: "its owner", deny: "who was granted it", allow: "every named user" }[known.default_access],
+      { owner: "only the owner", deny: "users with a grant", allow: "every named user" }[known.default_access],
     ],
     ["Satchel", known.version],
   ];

@@ -9,7 +9,7 @@ import { visible } from "./visible.js";
 /** @param {Piece} piece @param {Build} build */
 export function wholeOf(piece, build) {
   const place = el("div", { class: "whole", hidden: true });
-  const made = button("Show the whole", async () => {
+  const made = button("Show the whole source", async () => {
     if (!place.hidden) return close();
     made.setAttribute("aria-busy", "true");
     try {
@@ -26,7 +26,7 @@ export function wholeOf(piece, build) {
   }, { class: "small", "aria-expanded": "false" });
   const close = () => {
     place.hidden = true;
-    made.textContent = "Show the whole";
+    made.textContent = "Show the whole source";
     made.setAttribute("aria-expanded", "false");
   };
   return el("div", {}, made, place);

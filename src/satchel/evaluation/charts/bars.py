@@ -12,7 +12,7 @@ from satchel.evaluation.estimates import Bin
 
 # Largest value over the median: above this ratio, equal bins would put most values into the first bars.
 _LONG_TAIL_RATIO: Final = 8
-# Between: narrower bars cannot be told apart on a small chart, fewer hide the shape of the distribution.
+# Between: narrower bars cannot be distinguished on a small chart, fewer hide the shape of the distribution.
 _MAX_BINS, _MIN_BINS = 24, 6
 # Up to this count every whole number gets a tick; round steps would give fractions of a question.
 _MAX_COUNTS_WITH_OWN_TICK: Final = 5
@@ -104,23 +104,23 @@ def reliability_chart(bins: Sequence[Bin], *, size: Size = FULL) -> str:
     bottom = size.height - 52
     strip = Box(left=74, right=size.width - 24, top=bottom - _STRIP, bottom=bottom)
     box = Box(left=strip.left, right=strip.right, top=48, bottom=strip.top - _BETWEEN)
-    x = placed(Axis("relevance that was said", low=0, high=1, percent=True), (), box.left, box.right)
-    y = placed(Axis("share that was right", low=0, high=1, percent=True), (), box.bottom, box.top)
-    picture = Drawing("Relevance said, and how often it was right", size)
+    x = placed(Axis("stated relevance", low=0, high=1, percent=True), (), box.left, box.right)
+    y = placed(Axis("share of relevant hits", low=0, high=1, percent=True), (), box.bottom, box.top)
+    picture = Drawing("Stated relevance and share of relevant hits", size)
     picture.grid(strip, x, placed(Axis("", ticks=()), (), 0, 1), upright=False)
     picture.grid(box, x, y, below=False)
     diagonal = f'x1="{box.left}" y1="{box.bottom}" x2="{box.right}" y2="{box.top}"'
     picture.parts.append(f'<line class="axis" {diagonal} stroke-dasharray="4 4"/>')
     most = max((group.hits for group in bins), default=1)
     for group in bins:
-        fact = f"said {group.said * 100:.3g} %, right {group.right * 100:.3g} % of {group.hits:,} hits"
+        fact = f"stated {group.stated * 100:.3g} %, relevant {group.right * 100:.3g} % of {group.hits:,} hits"
         picture.facts.append(fact)
-        at, left, right = x.at(group.said), x.at(group.low), x.at(group.high)
+        at, left, right = x.at(group.stated), x.at(group.low), x.at(group.high)
         top = strip.bottom - round((_STRIP - 14) * group.hits / most, 1)
         radius = _SMALL_MARK + (_LARGE_MARK - _SMALL_MARK) * math.sqrt(group.hits / most)
         hover = f"<title>{escaped(fact)}</title>"
         picture.parts += [
-            f'<line class="c1" x1="{at:g}" x2="{at:g}" y1="{y.at(group.said):g}" y2="{y.at(group.right):g}"'
+            f'<line class="c1" x1="{at:g}" x2="{at:g}" y1="{y.at(group.stated):g}" y2="{y.at(group.right):g}"'
             ' stroke="currentColor" stroke-width="2" opacity="0.7"/>',
             f'<circle class="c0 halo" cx="{at:g}" cy="{y.at(group.right):g}" r="{radius:.1f}" fill="currentColor">'
             f"{hover}</circle>",

@@ -25,13 +25,13 @@ def worst(evaluation: Evaluation) -> str:
     """HTML list of all questions with incomplete contexts, worst first; only the first are unfolded."""
     rows = [row for row in evaluation.rows if any(at.cover < 1 or at.error for at in row.at)]
     if not rows:
-        return "<h2>Questions answered worst</h2><p>Every context held all that was expected, at every budget.</p>"
+        return "<h2>Questions answered worst</h2><p>Every context contained all expected results at every budget.</p>"
     rows.sort(key=lambda row: (sum(at.cover for at in row.at) / len(row.at), row.ranking.ndcg if row.ranking else 0.0))
     cases = [_case(row, map(_chip, row.at), _lacks(row)) for row in rows[:_MAX_QUESTIONS]]
     parts = [
         "<h2>Questions answered worst</h2>",
-        f"<p>{counted(len(rows), 'question')} of {len(evaluation.rows):,} lacked something at one budget or more;"
-        " those with the lowest coverage over all budgets come first.</p>",
+        f"<p>{counted(len(rows), 'question')} of {len(evaluation.rows):,} lacked an expected result at one budget or"
+        " more; those with the lowest coverage over all budgets come first.</p>",
         f'<ul class="cases">{"".join(cases[:_OPEN_QUESTIONS])}</ul>',
     ]
     if len(cases) > _OPEN_QUESTIONS:

@@ -41,7 +41,7 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
     if comparison is not None and other is not None and comparison.after != evaluation.name:
         evaluation, other = other, evaluation
     names = (comparison.before, comparison.after) if comparison else ("", evaluation.name)
-    if comparison and names[0] == names[1]:  # they must be told apart
+    if comparison and names[0] == names[1]:  # the two columns need different names
         names = ("before", "after")
     run, earlier = _Run(names[1], evaluation), _Run(names[0], other) if other else None
     pictures = "".join([_coverage(run, earlier), _latency(run, earlier), _reliability(run, earlier)])
@@ -59,7 +59,7 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
         about_list(evaluation, text(names[1], 120)),
         about_list(other, text(names[0], 120)) if other else "",
         '<p class="faint">Intervals are 95 % bootstrap intervals over the questions: where the mean of another sample'
-        " of as many questions would be.</p>",
+        " of the same size.</p>",
     ]
     return _page(evaluation.name, "\n".join(filter(None, parts)))
 
@@ -86,8 +86,8 @@ def _lead(run: _Run) -> str:
     bounds = bounds_of("cover", cover)
     interval = f" (95 % interval {bounds})" if bounds else ""
     sentence = (
-        f'<p class="lead">With {budget:,} tokens, contexts hold <b>{value_of("cover", cover.mean)}</b> of what was'
-        f" expected{interval}, and all of it for {value_of('complete', complete.mean)} of"
+        f'<p class="lead">With {budget:,} tokens, contexts contain <b>{value_of("cover", cover.mean)}</b> of the'
+        f" expected results{interval}, and all of them for {value_of('complete', complete.mean)} of"
         f" {counted(cover.questions, 'question')}.</p>"
     )
     if count >= FEW_QUESTIONS:
@@ -95,7 +95,7 @@ def _lead(run: _Run) -> str:
     few = (
         f"With only {count} questions, the intervals are too narrow." if count > 1 else "One question has no interval."
     )
-    return f'{sentence}\n<p class="faint">{few} Ask {FEW_QUESTIONS} and more to learn something about others.</p>'
+    return f'{sentence}\n<p class="faint">{few} Ask {FEW_QUESTIONS} or more questions for a reliable result.</p>'
 
 
 def _tiles(run: _Run, earlier: _Run | None) -> str:
@@ -105,14 +105,14 @@ def _tiles(run: _Run, earlier: _Run | None) -> str:
     others = [_figure_tile(f"{kind}@{DEPTH}", run, earlier) for kind in ("ndcg", "recall")]
     if run.calibration:
         points = f"{run.calibration.error * 100:.1f} <small>points</small>"
-        others.append(_tile("Relevance is off by", points, "on average (ECE)"))
+        others.append(_tile("Calibration error", points, "on average (ECE)"))
     if run.latency:
         slow = f"median; p95 {_milliseconds(run.latency['p95'])}"
         others.append(_tile("Time of a build", _milliseconds(run.latency["p50"]), slow))
     over, contexts = evaluation.over, counted(evaluation.contexts, "context")
     others.append(_tile("Over budget", f"{over:,}", f"of {contexts}", bad=over > 0))
     if errors:
-        note = f"of {evaluation.contexts:,}; counted as nothing found"
+        note = f"of {evaluation.contexts:,}; counted as empty results"
         others.append(_tile("Errors", f"{errors:,}", note, bad=True))
     return "".join(f'<div class="tiles">{"".join(row)}</div>' for row in (coverage, others) if any(row))
 
@@ -148,8 +148,8 @@ def _coverage(run: _Run, earlier: _Run | None) -> str:
         series.append(Series("before" if each is earlier else "after", points, bands=bands, dashed=each is earlier))
     ticks = sorted({float(budget) for each in runs for budget in each.evaluation.budgets})
     x = Axis("tokens allowed", logarithmic=True, ticks=ticks)
-    y = Axis("of what was expected", percent=True, low=0, high=1)
-    caption = "The share of what was expected that is in the context."
+    y = Axis("of the expected results", percent=True, low=0, high=1)
+    caption = "The share of the expected results that is in the context."
     caption += " Shaded: 95 % intervals." if len(run.evaluation.rows) > 1 else ""
     caption += " Before is dashed." if earlier else ""
     return _figure(line_chart("Coverage against budget", x, y, series, size=_SMALL), caption)
@@ -161,10 +161,11 @@ def _reliability(run: _Run, earlier: _Run | None) -> str:
     if calibration is None:
         return ""
     caption = (
-        "Each point holds hits of about the same relevance; larger ones hold more, and the bars count them. On the"
-        " dashed line, hits said to be 80 % relevant are right in 8 of 10 cases. Below it too much is said, above it"
-        f" too little. Of {calibration.hits:,} hits: Brier score <b>{calibration.brier:.3f}</b> (0 is perfect; always"
-        f" saying 50 % gives 0.25), ECE <b>{calibration.error:.3f}</b> (mean distance from the line)."
+        "Each point is a group of hits of about the same relevance; larger points have more hits, and the bars count"
+        " them. On the dashed line, 8 of 10 hits with a stated relevance of 80 % are relevant. Below the line the"
+        f" stated relevance is too high, above it too low. {calibration.hits:,} hits: Brier score"
+        f" <b>{calibration.brier:.3f}</b> (0 is perfect; always stating 50 % gives 0.25), ECE"
+        f" <b>{calibration.error:.3f}</b> (mean distance from the line)."
     )
     if earlier and earlier.calibration:
         caption += f" {earlier.label}: Brier {earlier.calibration.brier:.3f}, ECE {earlier.calibration.error:.3f}."
@@ -179,7 +180,7 @@ def _latency(run: _Run, earlier: _Run | None) -> str:
     times = {name: _milliseconds(value) for name, value in run.latency.items()}
     caption = (
         f"p50 <b>{times['p50']}</b>, p95 <b>{times['p95']}</b>, longest {times['worst']}: the first build of each"
-        " question, since later ones find its hits in the cache."
+        " question; later builds take the hits from the cache."
     )
     if earlier and earlier.latency:
         p50, p95 = (_milliseconds(earlier.latency[name]) for name in ("p50", "p95"))

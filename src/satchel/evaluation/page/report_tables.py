@@ -20,7 +20,7 @@ _NAMES: Final = {
     "cover": "Coverage",
     "complete": "Complete answers",
     "ndcg": "NDCG",
-    "mrr": "First right hit (MRR)",
+    "mrr": "First relevant hit (MRR)",
 }
 _NOT_SHARES: Final = ("ndcg", "mrr")
 _ABOUT: Final = {
@@ -98,13 +98,13 @@ def figures_table(evaluation: Evaluation, figures: Mapping[str, Interval]) -> st
     parts = ["<h2>All figures</h2>"]
     if by_budget:
         caption = (
-            "Coverage: the share of what was expected that is really in the text. Complete: all of it is."
-            " Precision: the share of the pieces shown that was expected."
+            "Coverage: the share of the expected results that is in the text. Complete: all of them are."
+            " Precision: the share of the pieces in the text that was expected."
         )
         parts.append(table(caption, ["Budget", "Coverage", "Complete", "Precision"], by_budget))
     if of_hits:
         parts.append("<h3>Order of the hits</h3>")
-        parts.append(table("How high the expected hits stand in the search.", ["Figure", "Mean"], of_hits, narrow=True))
+        parts.append(table("Ranks of the expected hits in the search.", ["Figure", "Mean"], of_hits, narrow=True))
     return "\n".join(parts)
 
 

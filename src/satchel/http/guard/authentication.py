@@ -32,7 +32,7 @@ _NO_TOKEN: Final = problem_for_status(401, {"WWW-Authenticate": "Bearer"})
 _LINK_USED: Final = refusal("login-link-used")
 _LINK_USED_PAGE: Final = (
     '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Satchel</title>\n'
-    f'<h1>{_LINK_USED.title}</h1>\n<p>{_LINK_USED.detail}</p>\n<p><a href="/">To the page</a></p>\n</html>\n'
+    f'<h1>{_LINK_USED.title}</h1>\n<p>{_LINK_USED.detail}</p>\n<p><a href="/">Open the inspector</a></p>\n</html>\n'
 ).encode()
 
 Response: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]  # status, headers and body

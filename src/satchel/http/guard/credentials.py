@@ -115,9 +115,9 @@ def new_token() -> str:
 def check_token(token: str) -> None:
     """Refuse tokens easily guessed (too short) or not valid in a header. No message repeats the token."""
     if len(token) < _MIN_TOKEN_CHARS:
-        raise InvalidOption("token", "…", f"has {len(token)} characters; it must have {_MIN_TOKEN_CHARS} at least")
+        raise InvalidOption("token", "…", f"has {len(token)} characters; at least {_MIN_TOKEN_CHARS} are required")
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise InvalidOption("token", "…", "must be ASCII without spaces, or it cannot be sent in a header")
+        raise InvalidOption("token", "…", "must be ASCII without spaces, to fit in an HTTP header")
 
 
 def digest_of(secret: str) -> bytes:
@@ -132,9 +132,9 @@ def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: boo
     """The entry of a key file for a token: the SHA-256 of the token, never the token."""
     check_token(token)
     if not user and not owner:
-        raise InvalidOption("user", user, "name the token's user, or make it an owner's")
+        raise InvalidOption("user", user, "give the token's user, or make an owner's token")
     if groups and not user:
-        raise InvalidOption("group", groups[0], "an owner's token without a user is in no group")
+        raise InvalidOption("group", groups[0], "an owner's token without a user cannot have groups")
     if user:
         User(id=user, groups=tuple(groups))  # raises InvalidInput for a user that the server would refuse
     entry = {"sha256": digest_of(token).hex(), "user": user, "groups": list(groups), "owner": owner}
@@ -175,9 +175,9 @@ def _parse_entries(data: bytes) -> list[Any]:
         raise ValueError(f"is not TOML ({error})") from None
     entries = values.pop("token", None)
     if values:
-        raise ValueError(f"holds {sorted(values)[0]!r}, which is not known; write [[token]]")
+        raise ValueError(f"contains the unknown key {sorted(values)[0]!r}; write [[token]]")
     if not isinstance(entries, list) or not entries:
-        raise ValueError("holds no token; write one with [[token]], sha256 and user")
+        raise ValueError("contains no token; add an entry with [[token]], sha256 and user")
     return entries
 
 
@@ -187,10 +187,10 @@ def _parse_entry(entry: Any, *, may_hold_tokens: bool) -> tuple[bytes, Caller]:
         raise ValueError("must be a table: [[token]]")
     for name in entry:
         if name not in _KEY_FILE_FIELDS:
-            raise ValueError(f"{name!r} is not known; it may have {', '.join(_KEY_FILE_FIELDS)}")
+            raise ValueError(f"{name!r} is not a field of a token; known fields: {', '.join(_KEY_FILE_FIELDS)}")
     if "token" in entry and not may_hold_tokens:
         raise ValueError(
-            "holds a token as plain text and everybody may read the file: chmod 600, or write its sha256 instead"
+            "contains a plain-text token and is readable by other users: chmod 600, or write the token's sha256 instead"
         )
     return _entry_digest(entry.get("token"), entry.get("sha256")), _entry_caller(entry)
 
@@ -217,7 +217,7 @@ def _entry_caller(entry: dict[str, Any]) -> Caller:
         raise ValueError("owner must be true or false")
     if user is None:
         if not is_owner or groups:
-            raise ValueError("must have a user; only an owner's token may go without, and without groups")
+            raise ValueError("must have a user; only an owner's token without groups may omit it")
         return OWNER
     if not isinstance(groups, list):
         raise ValueError("groups must be a list")

@@ -81,7 +81,7 @@ class Metrics:
         self._seconds = Histogram(
             "satchel_http_request_seconds", text, ("route",), buckets=_SECONDS_BUCKETS, registry=registry
         )
-        self.in_work = Gauge("satchel_http_in_work", "Requests in work.", registry=registry)
+        self.in_work = Gauge("satchel_http_in_work", "Requests in progress.", registry=registry)
         text = "Requests answered with a problem, by code."
         self._refused = Counter("satchel_http_refused", text, ("code",), registry=registry)
 

@@ -156,7 +156,7 @@ def _check_url(head: RequestHead) -> None:
     for part in (raw_path, head.scope["query_string"]):
         decoded = unquote_to_bytes(part) if b"%" in part else part
         if b"\0" in decoded:
-            raise refused("bad-url", reason="it holds a NUL")
+            raise refused("bad-url", reason="it contains a NUL byte")
         try:
             decoded.decode("utf-8")
         except UnicodeDecodeError:
@@ -164,7 +164,7 @@ def _check_url(head: RequestHead) -> None:
     if not head.path.startswith("/"):
         raise refused("bad-url", reason="the path must begin with a slash")
     if "/." in head.path and not {".", ".."}.isdisjoint(head.path.split("/")):
-        raise refused("bad-url", reason="the path must not hold . or .. as a segment")
+        raise refused("bad-url", reason="the path must not contain . or .. as a segment")
 
 
 def _check_host(head: RequestHead, hosts: frozenset[bytes]) -> None:
@@ -303,7 +303,7 @@ def check_strict_json(body: bytes, max_depth: int) -> None:
         raise _bad_json(fault, _fault_position(text, max_depth), text) from None
     if b"\\u" in body:
         for lone in (match.start() for match in _ESCAPE.finditer(text) if match[1]):
-            raise _bad_json("half of a surrogate pair stands alone", lone, text)
+            raise _bad_json("a string contains a lone surrogate", lone, text)
 
 
 class _NotStrict(ValueError):
@@ -317,12 +317,12 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for i, name in enumerate(names) if name in names[:i])
-        raise _NotStrict(f"{shown(repeated)} is there twice in one object")
+        raise _NotStrict(f"{shown(repeated)} is a duplicate field of an object")
     return fields
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise _NotStrict(f"{text} is no value of JSON's")
+    raise _NotStrict(f"{text} is not a JSON value")
 
 
 def _parse_finite_float(text: str) -> float:

@@ -89,14 +89,17 @@ async def edit_blocks(request: Request, body: EditBody) -> Response:
     return await work_of(request).long(lambda: _edit(client, body.records))
 
 
-@router.get(f"/blocks/{{block_id:{ANY}}}", **describe("A block, and what is around it", schemas.BlockAnswer, 404, 422))
+@router.get(
+    f"/blocks/{{block_id:{ANY}}}",
+    **describe("A block with its parents, children and links", schemas.BlockAnswer, 404, 422),
+)
 async def read_block(request: Request, block_id: _ID, user: Name | None = None) -> Response:
     """The block, the way down to it, and what is directly below it, as far as the caller may read."""
     client = satchel_for(request, User(id=user) if user else None)
     return await work_of(request).question(lambda: _read(client, block_id))
 
 
-@router.delete(_BLOCK, **describe("Remove a block and all that is below it", schemas.Edited, 404, 422, 503))
+@router.delete(_BLOCK, **describe("Remove a block and all blocks below it", schemas.Edited, 404, 422, 503))
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
     client = satchel_for_owner(request, "change the workspace")
@@ -104,16 +107,16 @@ async def delete_block(request: Request, block_id: _ID) -> Response:
     return await work_of(request).long(lambda: _edit(client, [change]))
 
 
-@router.post("/activity", **describe("Note that a block was seen or changed", schemas.Edited, 404, 422, 503))
+@router.post("/activity", **describe("Record that a block was viewed or edited", schemas.Edited, 404, 422, 503))
 async def record_activity(request: Request, body: ActivityBody) -> Response:
-    """What people see and change counts when contexts are built. A user may record what they did themselves."""
+    """Activity raises the rank of blocks in contexts. Users may record their own activity."""
     caller = caller_of(request)
     own_id = caller.user.id if caller.user else None
     who = body.user or own_id
     if who is None:
-        raise InvalidInput("user", None, "say who it was")
+        raise InvalidInput("user", None, "is missing: give the user who acted")
     if not caller.is_owner and who != own_id:
-        raise NotAllowed("user", who, "only an owner's token may record what others did")
+        raise NotAllowed("user", who, "only an owner's token may record activity of other users")
     client = satchel_for(request)
 
     def record() -> Response:
@@ -149,8 +152,8 @@ def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
             raise InvalidInput(f"{where}.{name}", None, f"is missing; {kind} needs it")
     for name, value in values.items():
         if name not in ("record", *needed, *possible):
-            raise InvalidInput(f"{where}.{name}", value, f"is no field of {kind}")
-        is_valid, expected = _FIELD_CHECKS.get(name, (_is_text, "text that is not empty"))
+            raise InvalidInput(f"{where}.{name}", value, f"is not a field of {kind}")
+        is_valid, expected = _FIELD_CHECKS.get(name, (_is_text, "non-empty text"))
         if not is_valid(value) and not (value is None and name in _NULLABLE):
             raise InvalidInput(f"{where}.{name}", value, f"must be {expected}")
     return values

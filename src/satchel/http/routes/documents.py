@@ -21,7 +21,7 @@ from satchel.service.uploads import UPLOADS, Upload, remove
 router = APIRouter(prefix="/v1", tags=["documents"])
 
 _OWNERS_ALONE: Final = (
-    "this workspace is its owner's alone; first say that it has several users: `satchel workspace default deny` "
+    "only the owner may read this workspace; first allow several users: `satchel workspace default deny` "
     "(or POST /v1/blocks with a policy)"
 )
 
@@ -32,7 +32,7 @@ _BINARY: dict[str, Any] = {
 }
 
 
-@router.get("/documents", **describe("The documents that can be read", schemas.Documents, 422))
+@router.get("/documents", **describe("The documents that the caller may read", schemas.Documents, 422))
 async def list_documents(request: Request, user: Name | None = None) -> Response:
     """Documents with pages (PDF, office files, …) and their ids, and all files that were uploaded."""
     client = satchel_for(request, User(id=user) if user else None)
@@ -49,17 +49,19 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
     return await work_of(request).question(listed)
 
 
-@router.put(_DOCUMENT, openapi_extra=_BINARY, **describe("Send a document", schemas.Uploaded, 422, 503))
+@router.put(_DOCUMENT, openapi_extra=_BINARY, **describe("Upload a document", schemas.Uploaded, 422, 503))
 async def upload_document(
     request: Request,
     path: _Where,
-    readers: Annotated[list[Name] | None, Query(description="Who may read it: user:ann, group:staff or *")] = None,
+    readers: Annotated[
+        list[Name] | None, Query(description="Who may read the document: user:ann, group:staff or *")
+    ] = None,
 ) -> Response:
-    """Keep a file as `uploads/<path>` below the workspace, in place of what was there, and index it; for owners.
+    """Store a file as `uploads/<path>` in the workspace, replacing an existing file, and index it; for owners.
 
-    The body is the file. It is there whole or not at all.
+    The body is the file. An incomplete upload changes nothing.
     """
-    client, work = satchel_for_owner(request, "send documents"), work_of(request)
+    client, work = satchel_for_owner(request, "upload documents"), work_of(request)
     if readers and client.engine.store.default_access() is DefaultAccess.OWNER:
         raise InvalidInput("readers", readers[0], _OWNERS_ALONE)
     folder = client.engine.folder_here()
@@ -74,9 +76,9 @@ async def upload_document(
     return await work.long(lambda: _index(client, upload, readers or []))
 
 
-@router.delete(_DOCUMENT, **describe("Remove a document that was sent", schemas.IndexedAnswer, 404, 422, 503))
+@router.delete(_DOCUMENT, **describe("Remove an uploaded document", schemas.IndexedAnswer, 404, 422, 503))
 async def remove_document(request: Request, path: _Where) -> Response:
-    """Remove `uploads/<path>` and what the index holds of it; for owners."""
+    """Remove `uploads/<path>` and its rows in the index; for owners."""
     client = satchel_for_owner(request, "remove documents")
 
     def remove_file() -> Response:
@@ -90,12 +92,12 @@ async def remove_document(request: Request, path: _Where) -> Response:
 @router.get("/pages", **describe("A picture of a page", None, 404, 422, also="image/jpeg"))
 async def page_picture(
     request: Request,
-    document: Annotated[str, Query(min_length=1, max_length=4_096, description="Its path or doc_id")],
+    document: Annotated[str, Query(min_length=1, max_length=4_096, description="Path or doc_id of the document")],
     page: Annotated[int, Query(ge=1, le=1_000_000)],
     thumbnail: bool = False,
     user: Name | None = None,
 ) -> Response:
-    """A picture of a page of a PDF or a picture (JPEG), made when it is asked for first."""
+    """A picture of a page of a PDF or a picture (JPEG), made at the first request."""
     client = satchel_for(request, User(id=user) if user else None)
 
     def picture() -> Response:
@@ -119,5 +121,5 @@ def _index(client: LocalSatchel, upload: Upload, readers: list[str]) -> Response
     note = notes.get(upload.path)
     is_there = upload.path in client.engine.store.files() and upload.path not in split_notes(notes)[0]
     if not is_there and note is None:
-        note = "it is not indexed: its kind is not read here, or the folder is ignored"
+        note = "not indexed: the file type is not supported, or the folder is ignored"
     return as_json({"path": upload.path, "bytes": upload.size, "indexed": is_there, "note": note})

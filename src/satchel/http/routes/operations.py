@@ -35,14 +35,14 @@ _KINDS: Final = {
 }
 
 
-@router.get("/status", **describe("What the index holds", schemas.StatusAnswer, 503))
+@router.get("/status", **describe("Content of the index", schemas.StatusAnswer, 503))
 async def status(request: Request) -> Response:
-    """What the index holds and how far it is; a user who is not the owner is not told how much there is."""
+    """Content of the index and progress of indexing; only the owner gets counts."""
     client = satchel_for(request)
     return await work_of(request).long(lambda: as_json(client.status().to_dict()))
 
 
-@router.get("/index", **describe("How far an index run is", schemas.Progress))
+@router.get("/index", **describe("Progress of an index run", schemas.Progress))
 async def index_state(request: Request) -> Response:
     """How far the run is that is under way, or how the last one ended."""
     state = asdict(satchel_for(request).auto_index.state)
@@ -53,7 +53,7 @@ async def index_state(request: Request) -> Response:
 
 @router.post(
     "/index",
-    **describe("Bring the index up to the folder", schemas.IndexedAnswer, 409, 503, also="text/event-stream"),
+    **describe("Refresh the index", schemas.IndexedAnswer, 409, 503, also="text/event-stream"),
 )
 async def index(request: Request) -> Response:
     """Read what has changed; for owners. With `Accept: text/event-stream` progress comes as events.
@@ -93,13 +93,13 @@ async def _progress(request: Request) -> AsyncIterator[bytes]:
 
 
 @service_router.head("/health", include_in_schema=False)
-@service_router.get("/health", summary="Whether it is up", responses={200: {"model": schemas.Health}})
+@service_router.get("/health", summary="Health of the server", responses={200: {"model": schemas.Health}})
 async def health() -> Response:
     """Answers as long as the server does; needs no token and says nothing about the workspace."""
     return as_json({"status": "ok", "version": __version__})
 
 
-@service_router.get("/metrics", **describe("Counts and times for Prometheus", None, also="text/plain"))
+@service_router.get("/metrics", **describe("Metrics for Prometheus", None, also="text/plain"))
 async def metrics(request: Request) -> Response:
     """Requests by route and status, and how long they took; for owners."""
     caller_of(request).must_be_owner("read the metrics")

@@ -29,13 +29,13 @@ _TEXT: Final = "text/plain"
 _log: Final = logging.getLogger(__name__)
 
 Shape = Annotated[
-    Literal["context", "specification"], Query(description="The names of every context, or of the specification")
+    Literal["context", "specification"], Query(description="Satchel's field names, or those of the specification")
 ]
 
 
 @router.post(
     "/context",
-    **describe("A context for a question, or of chunks", schemas.ContextAnswer, 404, 422, 503, also=_TEXT),
+    **describe("A context for a question or from chunks", schemas.ContextAnswer, 404, 422, 503, also=_TEXT),
 )
 async def build_context(request: Request, body: schemas.QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.
@@ -83,7 +83,7 @@ async def search(request: Request, body: schemas.SearchBody) -> Response:
     return await work_of(request).question(lambda: as_json(search_to_dict(client.search(question))))
 
 
-@router.post("/expand", **describe("The exact text behind an id", schemas.Expanded, 404, 422, 503))
+@router.post("/expand", **describe("The exact text of an id", schemas.Expanded, 404, 422, 503))
 async def expand(request: Request, body: schemas.ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
     user = schemas.user_of(body.user)
@@ -99,14 +99,14 @@ async def expand(request: Request, body: schemas.ExpandBody) -> Response:
         return await work_of(request).question(expanded)
 
 
-@router.post("/verify", **describe("Whether an answer's citations hold", schemas.Report, 422))
+@router.post("/verify", **describe("Check an answer's citations", schemas.Report, 422))
 async def verify(request: Request, body: schemas.VerifyBody) -> Response:
     """Numbers that no source has, and quotations that no cited source holds.
 
     `context` is what `/v1/context` answered; or give the `sources` that were shown.
     """
     if (body.context is None) == (body.sources is None):
-        raise InvalidOption("context or sources", None, "give exactly one of them")
+        raise InvalidOption("context or sources", None, "give exactly one of context and sources")
 
     def check() -> Response:
         sources = tuple(CitableSource(**dict(source)) for source in body.sources or ())
@@ -158,9 +158,9 @@ def _streamed(client: LocalSatchel, question: ResearchQuestion) -> Iterator[byte
         with streamed_from(context, question, client.engine.language_model) as stream:
             for piece in stream:
                 yield event("piece", {"text": piece})
-        yield event("done", finished(context, stream.said).to_dict())
+        yield event("done", finished(context, stream.content).to_dict())
     except SatchelError as error:
         yield event("problem", problem_for(error, client.caller).as_dict())
     except Exception as error:
-        _log.error("an answer broke off: %s", type(error).__name__)
+        _log.error("an answer was interrupted: %s", type(error).__name__)
         yield event("problem", problem_for_status(500).as_dict())

@@ -138,10 +138,10 @@ async def known_query(request: Request) -> None:
     names = Counter(name for name, _ in request.query_params.multi_items())
     for name, count in names.items():
         if name not in known:
-            problem = f"this route does not take it; it takes {', '.join(sorted(known)) or 'none'}"
+            problem = f"unknown parameter; this route takes {', '.join(sorted(known)) or 'none'}"
             raise InvalidInput("query", name, problem)
         if count > 1 and name != "readers":
-            raise InvalidInput(name, count, "is said more than once; which is meant?")
+            raise InvalidInput(name, count, "is given more than once; give it once")
 
 
 def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
@@ -184,17 +184,17 @@ def work_of(request: Request) -> WorkerThreads:
 
 _PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _REFUSALS: Final = {
-    400: "The request cannot be read",
-    401: "No token, or a wrong one",
-    403: "Not for this caller",
-    404: "There is no such thing",
-    409: "Something else is in the way",
-    413: "Too large",
-    414: "The address is too long",
+    400: "The request is malformed",
+    401: "Missing or wrong token",
+    403: "Not allowed for this caller",
+    404: "Not found",
+    409: "Conflict",
+    413: "The body is too large",
+    414: "The URL is too long",
     415: "Not JSON",
     422: "The request is not valid",
-    431: "The headers are too long",
-    503: "Not now",
+    431: "The headers are too large",
+    503: "Not available at the moment",
 }
 _GUARD_STATUSES: Final = (400, 401, 403, 413, 414, 415, 431)  # refusals of the guard, possible on every route
 

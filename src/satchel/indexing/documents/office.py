@@ -283,7 +283,7 @@ def _document(
 def read_web_page(data: bytes) -> Document:
     """The sections of a web page."""
     if _ENTITIES.search(data):
-        raise CannotRead("declares XML entities, which can grow without end")
+        raise CannotRead("declares XML entities, which can expand without limit")
     text = decoded(data)
     result = extract("html", text.encode())
     pages = tuple(page for page, _ in _sections(result.content))
@@ -310,13 +310,13 @@ def extract(kind: str, data: bytes) -> Any:
     except (RuntimeError, ValueError, OSError) as error:
         raise _refused(kind, str(error)) from None
     if not result.results:
-        raise _refused(kind, result.errors[0].message if result.errors else "nothing in it")
+        raise _refused(kind, result.errors[0].message if result.errors else "no content")
     return result.results[0]
 
 
 def _refused(kind: str, message: str) -> CannotRead:
     if "encrypt" in message.lower() or "password" in message.lower():
-        return CannotRead("is encrypted; save it without a password to have it read")
+        return CannotRead("is encrypted; save it without a password")
     # Xberg's message quotes the untrusted file, and is not passed on.
     return CannotRead(f"is a damaged {kind.upper()}")
 
@@ -384,7 +384,7 @@ def read_epub(source: DocumentSource) -> Document:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
             return _read_chapters(archive, source)
     except (ParseError, *BROKEN):
-        raise CannotRead("is a damaged EPUB: its table of chapters cannot be read") from None
+        raise CannotRead("is a damaged EPUB: its list of chapters cannot be read") from None
 
 
 def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document:
@@ -403,7 +403,7 @@ def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document
         for page in into_pages(content, within=title):
             pages.append(illustrated(page._replace(number=len(pages) + 1), posixpath.dirname(path)))
     if not pages:
-        raise CannotRead("is an EPUB without a chapter that can be read")
+        raise CannotRead("is an EPUB without a readable chapter")
     titles = (part.text for part in package.iter() if part.tag.endswith("}title") and part.text)
     notes = [f"{unread:,} of its chapters could not be read"] if unread else []
     return _document(source, pages, one_line(tidy(next(titles, ""))), "section", notes)

@@ -234,7 +234,7 @@ def read_table(source: DocumentSource) -> Document:
                 break
             rows.append(cells)
     except csv.Error:
-        raise CannotRead(f"is no table of text: a cell is longer than {_MAX_CELL_CHARS:,} characters") from None
+        raise CannotRead(f"is not a table of text: a cell is longer than {_MAX_CELL_CHARS:,} characters") from None
     return Document((Page(1, cut_tables(without_empty_columns(_markdown(rows)))),), notes=notes)
 
 

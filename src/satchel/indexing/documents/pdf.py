@@ -154,7 +154,7 @@ def open_pdf(data: bytes) -> Any:
         len(file)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
-            raise CannotRead("is encrypted; save it without a password to have it read") from None
+            raise CannotRead("is encrypted; save it without a password") from None
         raise CannotRead("is a damaged PDF: it cannot be opened") from None
     return file
 

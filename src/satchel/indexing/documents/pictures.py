@@ -113,9 +113,9 @@ def render_page(
     except CannotRead as refusal:
         return unreadable(str(refusal))
     except ModuleNotFoundError:
-        return Unreadable("needs Satchel's extra documents to be shown")
+        return Unreadable("needs Satchel's extra `documents` for page pictures")
     except (MemoryError, ValueError, OSError):
-        return Unreadable("cannot be shown; it is probably damaged")
+        return Unreadable("cannot be rendered; it is probably damaged")
 
 
 def _of_pdf(data: bytes, page: int, width: int | None, dpi: int) -> Image:

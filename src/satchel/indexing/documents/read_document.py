@@ -68,10 +68,10 @@ def kind_of(name: str, data: bytes) -> str | Unreadable:
     if expected in _TEXT and not is_binary(data):
         return "text"
     if page_unit(name) is None:
-        return unreadable(f"is no kind of document that can be read ({_describe_bytes(data)})")
+        return unreadable(f"is not a supported kind of document ({_describe_bytes(data)})")
     if _is_decided_by_suffix(DOCUMENT_KINDS.get(expected), data):
         return expected
-    return unreadable(f"is not what its name says: no {expected.upper()}, but {_describe_bytes(data)}")
+    return unreadable(f"does not match its extension: expected {expected.upper()}, found {_describe_bytes(data)}")
 
 
 def _is_decided_by_suffix(kind: DocumentKind, data: bytes) -> bool:
@@ -105,7 +105,7 @@ def _is_unambiguous(name: str, data: bytes, expected: str) -> bool:
 
 def _ole_kind(data: bytes, expected: str) -> str | Unreadable:
     if "EncryptedPackage".encode("utf-16-le") in data:
-        return Unreadable("is encrypted; save it without a password to have it read")
+        return Unreadable("is encrypted; save it without a password")
     streams = {name: kind.ole_stream for name, kind in DOCUMENT_KINDS.entries() if kind.ole_stream}
     for name, stream in streams.items():
         if stream.encode("utf-16-le") in data:
@@ -137,7 +137,7 @@ def _describe_bytes(data: bytes) -> str:
     if data.startswith(b"PK"):
         return "a ZIP"
     if is_binary(data):
-        return "some binary file"
+        return "a binary file"
     return "a web page" if _is_page(data) else "plain text"
 
 
@@ -157,10 +157,10 @@ def read_document(
         return unreadable(str(refusal))
     except ModuleNotFoundError as error:
         if DOCUMENT_KINDS.is_plugin(kind):
-            return unreadable(f"cannot be read: its plug-in {kind!r} needs {error.name}, which is not installed")
-        return Unreadable("needs Satchel's extra documents to be read")
+            return unreadable(f"cannot be read: the plug-in {kind!r} needs {error.name}, which is not installed")
+        return Unreadable("needs Satchel's extra `documents`")
     except MemoryError:
-        return Unreadable("needs more memory to be read than it may have")
+        return Unreadable("needs more memory than the limit allows")
     except RecursionError:
         return Unreadable("is nested too deeply to be read")
     except (KeyboardInterrupt, SystemExit):

@@ -102,7 +102,7 @@ def _render(data: bytes, name: str, picture: dict[str, Any]) -> Answer:
     try:
         page = render_page(data, name, **picture)
     except Exception:  # whatever it is, it is this page's matter alone
-        return Answer(unreadable="cannot be shown; it is probably damaged")
+        return Answer(unreadable="cannot be rendered; it is probably damaged")
     return Answer(picture=page) if isinstance(page, bytes) else Answer(unreadable=page.reason)
 
 

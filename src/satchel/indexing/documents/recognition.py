@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-HOW_TO_READ: Final = "install tesseract-ocr, or Satchel's extra ocr, to read"
+HOW_TO_READ: Final = "install tesseract-ocr or Satchel's extra `ocr` to read"
 
 _PAGE_SECONDS: Final = 60  # for a page by Tesseract; a slower page would use up the time of the document
 _LANGUAGES: Final = re.compile(r"[A-Za-z0-9_]{2,40}(?:\+[A-Za-z0-9_]{2,40}){0,9}")
@@ -179,7 +179,7 @@ def _run_tesseract(*arguments: str, **how: Any) -> subprocess.CompletedProcess[b
 
 def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
     if not _LANGUAGES.fullmatch(languages):
-        raise OSError(f"{languages!r} are no languages of Tesseract")
+        raise OSError(f"{languages!r} are not Tesseract languages")
     data = io.BytesIO()
     image.save(data, "PPM")
     arguments = ("stdin", "stdout", "-l", _languages_to_use(languages), *how)
@@ -433,13 +433,13 @@ class Recognition:
     def notes(self) -> Iterator[str]:
         """Notes on scans and pictures left out, each with a remedy if there is any."""
         if self._without_engine["page"]:
-            yield f"is a scan; {HOW_TO_READ} it" if self.is_wanted else "is a scan, and recognizing scans is turned off"
+            yield f"is a scan; {HOW_TO_READ} it" if self.is_wanted else "is a scan, and the setting `ocr` is off"
         elif self._without_engine["picture"] and self.is_wanted:
-            yield f"has pictures that may have text in them; {HOW_TO_READ} them"
+            yield f"has pictures that may contain text; {HOW_TO_READ} them"
         missing = self._engine.lacks(self._options.languages) if self._engine and self._is_used else ()
         if missing:
             packages = " ".join(f"tesseract-ocr-{name.replace('_', '-').lower()}" for name in missing)
-            without = f"its pictures were read without {', '.join(missing)}, which Tesseract lacks here"
+            without = f"its pictures were read without {', '.join(missing)}, which Tesseract lacks"
             yield one_line(f"{without}: apt install {packages}")
         if self._late["page"]:
             yield f"{self._late['page']:,} scanned pages were left out: recognizing them took too long"

@@ -74,13 +74,13 @@ def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
     if len(entries) > _MAX_ENTRIES:
         raise CannotRead(f"is a zip bomb: {len(entries):,} files in one archive")
     if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
-        raise CannotRead("is encrypted; save it without a password to have it read")
+        raise CannotRead("is encrypted; save it without a password")
     total = sum(entry.file_size for entry in entries)
     if total > _MAX_UNPACKED_BYTES:
         raise CannotRead(f"is a zip bomb: it unpacks to {total:,} bytes")
     for entry in entries:
         if grows_too_much(entry):
-            raise CannotRead(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
+            raise CannotRead(f"is a zip bomb: an entry unpacks to {entry.file_size:,} bytes")
 
 
 def _check_markup(archive: zipfile.ZipFile) -> None:
@@ -91,11 +91,11 @@ def _check_markup(archive: zipfile.ZipFile) -> None:
             continue
         left -= entry.file_size
         if left < 0:
-            raise CannotRead(f"holds more than {_MAX_MARKUP_BYTES:,} bytes of markup")
+            raise CannotRead(f"contains more than {_MAX_MARKUP_BYTES:,} bytes of markup")
         # Read the whole part: a part longer than declared fails the check of its CRC.
         text = archive.read(entry).replace(b"\0", b"")
         if b"<!ENTITY" in text or (b"<!DOCTYPE" in text and not name.endswith(_TYPED)):
-            raise CannotRead("declares XML entities, which can grow without end")
+            raise CannotRead("declares XML entities, which can expand without limit")
 
 
 _MAX_PICTURE_BYTES: Final = 30_000_000  # bounds memory; larger pictures are not recognized

@@ -282,16 +282,14 @@ class ChromaLibrary:
     ) -> None:
         """Write a document's pages in place of any stored under the id; repeating the call changes nothing.
 
-        `images` gives the picture of a page by its number, for a page embedder that looks at it; `outline` tells where
-        a page stands, which is otherwise made out from its headings. Chroma has no transactions: whoever is stopped in
-        the middle leaves a document that `is_whole` tells, and that adding it again mends.
+        `images` returns the picture of a page by its number, for a page embedder that needs pictures; `outline` gives
+        the position of each page, by default derived from its headings. Chroma has no transactions: an interrupted call
+        leaves an incomplete document, which `is_whole` detects and adding the document again repairs.
         """
         if not doc_id:
-            raise InvalidInput("doc_id", doc_id, "must say something")
+            raise InvalidInput("doc_id", doc_id, "must not be empty")
         if len({page.number for page in pages}) != len(pages) or any(page.number < 1 for page in pages):
-            raise InvalidInput(
-                "pages", [page.number for page in pages][:20], "must have numbers of their own from 1 on"
-            )
+            raise InvalidInput("pages", [page.number for page in pages][:20], "must have distinct numbers from 1")
         source = DocumentToStore(
             doc_id=doc_id,
             filename=filename,

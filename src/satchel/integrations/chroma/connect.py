@@ -32,7 +32,7 @@ def open_folder(path: str | Path) -> Any:
                 raise
             raise LibraryUnavailable(
                 f"chroma {path}",
-                "this process has opened the folder with other settings; give that client to ChromaLibrary(client, …)",
+                "this process has opened the folder with other settings; pass that client to ChromaLibrary(client, …)",
             ) from None
 
 
@@ -92,7 +92,7 @@ def address_of(client: Any) -> str:
         settings = client.get_settings()
         return str(settings.persist_directory) if settings.is_persistent else "in memory"
     except Exception:  # an unknown type of client
-        return "a client of yours"
+        return "(the caller's client)"
 
 
 @contextmanager
@@ -115,9 +115,9 @@ def _reason(error: BaseException) -> str:
     if kinds & {"TimeoutException", "ReadTimeout", "ConnectTimeout"}:
         return "does not answer in time; is the server busy or the address wrong? timeout_s=… waits longer"
     if "ConnectError" in kinds or "Could not connect" in message:
-        return f"nobody answers there ({message}); start it with `chroma run --host … --port …`, or mend the address"
+        return f"no answer ({message}); start the server with `chroma run --host … --port …`, or correct the address"
     if "NotFoundError" in kinds:
         return f"{message}; was it removed by another program? Open the library again"
     if kinds & {"ChromaAuthError", "AuthorizationError"} or " 401" in message or " 403" in message:
-        return f"the server refuses us ({message}); mend the key, the tenant or the database"
+        return f"the server refused access ({message}); correct the key, the tenant or the database"
     return f"{type(error).__name__}: {message}"

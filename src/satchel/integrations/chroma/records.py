@@ -77,7 +77,7 @@ def records_of(
 ) -> tuple[Iterator[Upsert], Iterator[Upsert]]:
     """Lazy upsert arguments for the visual and the text collection; the same document gives the same arguments."""
     if page_embedder.needs_images and source.images is None:
-        raise InvalidInput("images", None, f"must give the pictures of pages: {page_embedder.name} looks at them")
+        raise InvalidInput("images", None, f"is required: {page_embedder.name} needs the pictures of the pages")
     texts = [replace_surrogates(_page_text(page)) for page in source.pages]
     packed = compress_markdown(
         whole_markdown([(page.number, text) for page, text in zip(source.pages, texts, strict=True)])

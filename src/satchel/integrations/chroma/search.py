@@ -71,8 +71,7 @@ def search_visual(
     pooled_only = [page for page in candidates if page not in exact]
     if pooled_only:
         notes.append(
-            f"{len(pooled_only)} pages keep no vectors of {name} to be scored exactly; they were scored by "
-            "their pooled vector"
+            f"{len(pooled_only)} pages have no full vectors of {name}; they were scored by their pooled vector"
         )
         scores.update(_pooled_scores(collection, pooled_only, asks[0]))
     best = sorted((page for page in scores if scores[page] > 0), key=lambda page: (-scores[page], page))
@@ -171,7 +170,7 @@ def _by_page(ids: Sequence[str], metadatas: Any, scores: Mapping[str, float], no
         if key not in pages or scores[record_id] > pages[key][0]:
             pages[key] = (scores[record_id], page)
     if strangers:
-        notes.append(f"{strangers} records that do not say which page they are of (doc_id, page) were left out")
+        notes.append(f"{strangers} records without a document and page (doc_id, page) were left out")
     return pages
 
 

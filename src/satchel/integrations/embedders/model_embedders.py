@@ -30,7 +30,7 @@ class ModelEmbedder(ABC):
         own_name: str = model if isinstance(model, str) else getattr(model, "model_name", "")
         self._model_name = name or own_name
         if not self._model_name:
-            raise InvalidOption("name", name, "must say which model this is, for the index to know it again")
+            raise InvalidOption("name", name, "must name the model: the index stores this name")
         self.name = f"{self.library}:{self._model_name}"
         self._source = model
 

@@ -28,7 +28,7 @@ _SMALLEST_NORM: Final = 1e-12  # a row of zeros stays one, instead of being divi
 _MAX_REQUEST_CHARS: Final = 600_000
 
 _HINTS: Final = {
-    0: " (is it running? SATCHEL_EMBEDDER_URL says where; --embedder static needs none)",
+    0: " (is it running? SATCHEL_EMBEDDER_URL sets the URL; --embedder static needs no endpoint)",
     401: " (is the key right? SATCHEL_EMBEDDER_KEY or OPENAI_API_KEY)",
     403: " (may this key use this model?)",
     404: " (is the model's name right, and does the URL end where /embeddings begins, as …/v1 does?)",
@@ -130,7 +130,7 @@ class OpenAIEmbedder:
             rows = np.array([entry["embedding"] for entry in _in_order(entries)], np.float64)
             self._check(rows)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            problem = f"the endpoint's answer makes no sense ({self._endpoint.client.printable(repr(error))})"
+            problem = f"the endpoint's answer is invalid ({self._endpoint.client.printable(repr(error))})"
             raise EmbedderUnavailable(self._model, problem) from None
         self._dimensions = rows.shape[1]
         norms = np.linalg.norm(rows, axis=1, keepdims=True)

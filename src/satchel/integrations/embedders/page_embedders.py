@@ -192,7 +192,7 @@ class MultiVectorPageEmbedder:
             raise EmbedderUnavailable(self._model_name, reason) from error
         if loaded is None:
             known = ", ".join(name.removesuffix("ForRetrieval") for name in _FAMILIES)
-            reason = f"is no model that looks at pages with many vectors; known are {known} (…ForRetrieval)"
+            reason = f"is not a multi-vector page model; known are {known} (…ForRetrieval)"
             raise EmbedderUnavailable(self._model_name, reason)
         return loaded
 
@@ -265,14 +265,14 @@ def decoded(image: bytes) -> Any:
     except Image.DecompressionBombError as error:
         raise InvalidInput("image", str(error), f"must have at most {MOST_PIXELS:,} pixels") from None
     except Exception as error:  # a broken picture may fail anywhere in a decoder
-        raise InvalidInput("image", image[:16], f"is no PNG, JPEG or WebP picture ({_reason(error)})") from None
+        raise InvalidInput("image", image[:16], f"is not a PNG, JPEG or WebP picture ({_reason(error)})") from None
     width, height = opened.size
     if width * height > MOST_PIXELS:
         raise InvalidInput("image", f"{width} × {height}", f"must have at most {MOST_PIXELS:,} pixels")
     try:
         return opened.convert("RGB")
     except Exception as error:
-        raise InvalidInput("image", image[:16], f"cannot be read to its end ({_reason(error)})") from None
+        raise InvalidInput("image", image[:16], f"is incomplete or damaged ({_reason(error)})") from None
 
 
 def _without_padding(rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -31,23 +31,23 @@ def sources_from_document(document: Any, name: str = "context") -> tuple[Citable
         document = document["context"]
     sources = document.get("sources") if isinstance(document, dict) else None
     if not isinstance(sources, list):
-        problem = "is JSON, but not of a context; give what `satchel build --json` or `satchel ask --json` printed"
+        problem = "is JSON, but not a context; give the output of `satchel build --json` or `satchel ask --json`"
         raise InvalidOption("context", name, problem)
     return tuple(_source(source, i, name) for i, source in enumerate(sources))
 
 
 def _source(source: Any, i: int, name: str) -> CitableSource:
     def refuse(problem: str) -> InvalidOption:
-        return InvalidOption("context", name, f"is not of a context: sources[{i}] {problem}")
+        return InvalidOption("context", name, f"is not a context: sources[{i}] {problem}")
 
     if not isinstance(source, dict):
-        raise refuse("is no object")
+        raise refuse("is not an object")
     number = next((source[key] for key in _NUMBER_KEYS if source.get(key)), i + 1)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise refuse("has no number from 1")
+        raise refuse("has no number of 1 or more")
     text = next((source[key] for key in _TEXT_KEYS if isinstance(source.get(key), str)), None)
     if text is None:
-        raise refuse("does not say what was shown of it")
+        raise refuse("has no shown text")
     file = next((source[key] for key in _FILE_KEYS if isinstance(source.get(key), str) and source[key]), None)
     label = source["name"] if isinstance(source.get("name"), str) and source["name"] else file or ""
     page = source.get("page")

@@ -53,6 +53,6 @@ def _relevance(index: int, score: float, kind: ScoreKind) -> float:
         raise InvalidHit(
             f"hits[{index}].score",
             score,
-            "is no relevance from 0 to 1; say what it is: scores='cosine', 'distance', or 'rank' for BM25 and the like",
+            "is not a relevance from 0 to 1; set scores='cosine', 'distance', or 'rank' (any other, e.g. BM25)",
         )
     return score

@@ -23,8 +23,8 @@ _MAX_ANSWER_BYTES: Final = 16_000_000  # the longest answers of today's models h
 _MAX_STREAM_BYTES: Final = 64_000_000  # in a stream each token comes with some hundred bytes
 
 _HINTS: Final = {
-    0: " (is it running, as by `ollama serve`? --language-model-url says where)",
-    401: " (is the key right, and is it one of this endpoint?)",
+    0: " (is it running, e.g. `ollama serve`? --language-model-url sets the URL)",
+    401: " (is the key right for this endpoint?)",
     403: " (may this key use this model?)",
     404: " (is the model's name right, and does the URL end where /chat/completions begins, as …/v1 does?)",
 }
@@ -136,7 +136,7 @@ class AnswerSoFar:
                 self._is_done = True
                 break
             if event.kind == ERROR_EVENT:
-                raise HttpProblem(f"the endpoint said: {event.data}")
+                raise HttpProblem(f"the endpoint reported: {event.data}")
             if piece := self._piece(event.data):
                 yield piece
         if not self.is_finished:
@@ -154,7 +154,7 @@ class AnswerSoFar:
             error = chunk.get("error") or (chunk if chunk.get("object") == "error" else None)
             if error:
                 message = error.get("message") if isinstance(error, dict) else None
-                raise HttpProblem(f"the endpoint said: {message or error}")
+                raise HttpProblem(f"the endpoint reported: {message or error}")
             self._usage = chunk.get("usage") or self._usage
             choices = [choice for choice in chunk.get("choices") or () if not choice.get("index")]
             if not choices:
@@ -163,7 +163,7 @@ class AnswerSoFar:
             self._finish_reason = reason if isinstance(reason, str) else self._finish_reason
             text = message_text(choices[0].get("delta") or choices[0].get("message") or {})
         except MALFORMED as error:
-            raise HttpProblem(f"a part of the answer makes no sense ({error!r})") from None
+            raise HttpProblem(f"a part of the answer is invalid ({error!r})") from None
         return self._surrogates.decode(text.encode("utf-16-le", "surrogatepass"))
 
 
@@ -245,7 +245,7 @@ class OpenAILanguageModel:
     def _request(self, prompt: str, system: str, max_tokens: int) -> dict[str, Any]:
         as_count(InvalidOption, "max_tokens", max_tokens, 1)
         if not prompt.strip():
-            raise InvalidOption("prompt", prompt, "must not be empty: what is to be answered?")
+            raise InvalidOption("prompt", prompt, "must not be empty")
         messages = [{"role": "system", "content": replace_surrogates(system)}] if system.strip() else []
         messages.append({"role": "user", "content": replace_surrogates(prompt)})
         return {"model": self._model, "messages": messages, _LENGTH: max_tokens}
@@ -292,8 +292,8 @@ class OpenAILanguageModel:
                     return whole
         except HttpProblem as problem:
             if not so_far.is_finished:
-                place = f"after {len(so_far.content):,} characters" if so_far.content else "before its first word"
-                reason = f"the answer broke off {place}: {self._endpoint.client.printable(problem.reason)}"
+                place = f"after {len(so_far.content):,} characters" if so_far.content else "before the first word"
+                reason = f"the answer was interrupted {place}: {self._endpoint.client.printable(problem.reason)}"
                 raise LanguageModelUnavailable(self._model, reason) from None
         return self._checked(so_far.completion(), has_thought=so_far.thoughts.has_thought)
 
@@ -319,20 +319,20 @@ class OpenAILanguageModel:
             content = thoughts.without(message_text(choice["message"])) + thoughts.rest()
             whole = completion(content, answer.get("usage"), choice.get("finish_reason"))
         except MALFORMED as error:
-            problem = f"the endpoint's answer makes no sense ({self._endpoint.client.printable(repr(error))})"
+            problem = f"the endpoint's answer is invalid ({self._endpoint.client.printable(repr(error))})"
             raise LanguageModelUnavailable(self._model, problem) from None
         return self._checked(whole, has_thought=thoughts.has_thought)
 
     def _checked(self, answer: Completion, *, has_thought: bool) -> Completion:
         if not answer.content.strip():
             # A reasoning model may use all tokens before the answer.
-            hint = "; raise max_tokens, which thinking counts against too" if answer.is_cut_off else ""
-            nothing = "nothing but thoughts" if has_thought else "nothing"
-            raise LanguageModelUnavailable(self._model, f"the model answered {nothing}{hint}")
+            hint = "; raise max_tokens, which includes the model's reasoning" if answer.is_cut_off else ""
+            nothing = "only reasoning" if has_thought else "nothing"
+            raise LanguageModelUnavailable(self._model, f"the model returned {nothing}{hint}")
         return answer
 
 
 def _prompt(query: str, context: str, system_message: str) -> dict[str, str]:
     if not query.strip():
-        raise InvalidOption("query", query, "must not be empty: what is to be answered?")
+        raise InvalidOption("query", query, "must not be empty")
     return asdict(prompt_with_context(query, context, system_message))

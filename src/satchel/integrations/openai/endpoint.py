@@ -73,7 +73,7 @@ class OpenAIEndpoint:
                 raise problem
             wait = _wait_seconds(attempt, problem.retry_after)
             if time.monotonic() + wait > deadline:
-                raise self._failure(problem, "and there is no time for another try")
+                raise self._failure(problem, "no time for another try")
             if attempt < self.tries:
                 self.sleep(wait)
         raise self._failure(problem, f"after {self.tries} tries")

@@ -71,11 +71,11 @@ def what_differs(host: str, there: WorkerFingerprint, here: WorkerFingerprint) -
         return f"the worker on {host} runs another Satchel or Python than this one; install the same there"
     if there.reading != here.reading:
         return (
-            f"the worker on {host} reads documents otherwise ({there.reading}) than this machine ({here.reading}); "
-            "install the same extras and programs there"
+            f"the worker on {host} reads documents in another way ({there.reading}) than this machine "
+            f"({here.reading}); install the same extras and programs there"
         )
     if there.embedder != here.embedder:
-        return f"the worker on {host} has the embedder {there.embedder}, and this machine {here.embedder}"
+        return f"the worker on {host} uses the embedder {there.embedder}, but this machine uses {here.embedder}"
     return ""
 
 
@@ -249,11 +249,11 @@ def _connect(ray: Any, order: Order) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
-        raise _Failed(f"nobody answers there ({error})") from None
+        raise _Failed(f"no answer ({error})") from None
     try:
         ray.init(order.address, **quiet)
     except Exception as error:
-        raise _Failed(f"no Ray of our kind answers there ({_error_line(error)})") from None
+        raise _Failed(f"no compatible Ray cluster answers ({_error_line(error)})") from None
 
 
 class _Pool:
@@ -307,7 +307,7 @@ class _Pool:
     def _start_actor(self) -> None:
         if not self._starts_left:
             if not self._actors:
-                raise _Failed("every worker died, and so did those that took their places")
+                raise _Failed("all workers and their replacements died")
             return
         self._starts_left -= 1
         spread = {} if self._order.is_for_us_alone else {"scheduling_strategy": "SPREAD"}

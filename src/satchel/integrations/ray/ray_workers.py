@@ -100,9 +100,9 @@ class RayWorkers:
         notes = []
         if self._lost:
             died = "a worker on Ray died" if self._lost == 1 else f"{self._lost} workers on Ray died"
-            notes.append(f"{died}; what was lost with it was done again")
+            notes.append(f"{died}; the lost work was repeated")
         if self._done_here:
-            notes.append(f"{self._done_here} files were prepared on this machine, because Ray's workers failed on them")
+            notes.append(f"{self._done_here} files were read on this machine, because Ray's workers failed on them")
         return notes
 
     def __enter__(self) -> RayWorkers:
@@ -196,7 +196,7 @@ class RayWorkers:
         try:
             report = self._reports.get(timeout=seconds)
         except Empty:
-            raise ServerUnavailable(self._where, f"Ray has said nothing for {seconds:.0f} s; {_ADVICE}") from None
+            raise ServerUnavailable(self._where, f"no message from Ray for {seconds:.0f} s; {_ADVICE}") from None
         if report.event == "failed":
             raise ServerUnavailable(self._where, f"{report.text}; {_ADVICE}")
         if report.event == "gone":
@@ -225,7 +225,7 @@ class RayWorkers:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-_ADVICE: Final = "what was committed is kept. See docs/ray.md, or index without --on"
+_ADVICE: Final = "committed data is safe. See docs/ray.md, or index without --on"
 
 
 def _ray_environment(where: str) -> dict[str, str]:

@@ -32,7 +32,7 @@ def migrate(
         _require("target", target, to_place)
     with closing(from_place.open()) as from_store:
         if not from_store.generation and not from_store.transfer.facts():
-            raise WorkspaceMissing("source", from_place.shown, "nothing was ever kept there")
+            raise WorkspaceMissing("source", from_place.shown, "the workspace is empty")
         with closing(to_place.open()) as to_store:
             sides = Side(from_store, _name(from_place)), Side(to_store, _name(to_place))
             return (verify if verify_only else move)(*sides, watch)

@@ -290,7 +290,7 @@ def build_context(
 ) -> ContextBuildResult:
     """Index the changed files of `options.workspace_path`, retrieve from the index, and assemble a context."""
     if not options.workspace_path:
-        raise InvalidOption("workspace_path", options.workspace_path, "must name the folder to retrieve from")
+        raise InvalidOption("workspace_path", options.workspace_path, "must be the folder to search")
     with open_engine(options.workspace_path, cross_encoder=cross_encoder, **(settings or {})) as engine:
         engine.index()
         return engine.build(question, options)
@@ -303,15 +303,15 @@ def workspace(path: str | os.PathLike[str]) -> Path:
         # A URL may hold a password: show only the scheme.
         scheme = str(path).partition("://")[0]
         known = (
-            "a Satchel server is asked from Python, with satchel.open(URL); a repository has to be cloned first"
+            "to ask a Satchel server, use satchel.open(URL) in Python; to index a repository, clone it first"
             if scheme in ("http", "https")
             else "a database is postgresql://user@host/database?workspace=name"
         )
-        raise WorkspaceMissing("path", f"{scheme}://...", f"is no folder; {known}")
+        raise WorkspaceMissing("path", f"{scheme}://...", f"is not a folder; {known}")
     try:
         root = requested.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
-        raise WorkspaceMissing("path", str(requested), "there is no such folder") from None
+        raise WorkspaceMissing("path", str(requested), "the folder does not exist") from None
     if not root.is_dir():
-        raise WorkspaceMissing("path", str(requested), "is a file; name the folder to search")
+        raise WorkspaceMissing("path", str(requested), "is a file; give the folder to search")
     return root

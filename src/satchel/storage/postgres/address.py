@@ -33,12 +33,12 @@ def address_of(url: str, workspace: str = "") -> Address:
     """The address in a URL; `workspace` is the default for a URL without a workspace."""
     if not url.startswith(_SCHEMES):
         start = f"{url.partition('://')[0][:20]}://..." if "://" in url else f"{url.partition(':')[0][:20]}..."
-        raise InvalidOption("store", start, "must be a URL as postgresql://user@host/database?workspace=name")
+        raise InvalidOption("store", start, "must be a URL like postgresql://user@host/database?workspace=name")
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  reading the port validates it
     except ValueError as error:
-        raise InvalidOption("store", "postgresql://...", f"is no URL: {error}") from None
+        raise InvalidOption("store", "postgresql://...", f"is not a URL: {error}") from None
     parameters = _parameters(parts.query)
     name = dict(parameters).get("workspace", workspace or "default")
     if not name.strip() or len(name) > _MAX_WORKSPACE_NAME_CHARS or not name.isprintable():

@@ -61,7 +61,7 @@ def version_of(connection: Connection) -> int:
         who = connection.info.user
         raise StoreUnavailable(
             "the database",
-            f"{who!r} was not let in; an administrator has to run: satchel postgres setup URL --login {who}",
+            f"the login {who!r} has no access; an administrator must run: satchel postgres setup URL --login {who}",
         ) from error
 
 
@@ -125,8 +125,8 @@ def invalid_indexes(connection: Connection) -> list[str]:
 def _not_prepared(connection: Connection, where: str, error: Exception) -> StoreUnavailable:
     return StoreUnavailable(
         where,
-        f"it is not set up for this version of Satchel, and {connection.info.user!r} may not do that "
-        f"({first_line(error)}); an administrator has to run: satchel postgres setup URL --login NAME",
+        f"the database is not set up for this version of Satchel, and {connection.info.user!r} may not do that "
+        f"({first_line(error)}); an administrator must run: satchel postgres setup URL --login NAME",
     )
 
 
@@ -153,9 +153,11 @@ def checked_extension(connection: Connection, where: str) -> str:
         " WHERE extname = 'vector'"
     ).fetchone()
     if row is None:
-        raise StoreUnavailable(where, "it has no pgvector; an administrator has to run: satchel postgres setup URL")
+        raise StoreUnavailable(
+            where, "the extension pgvector is missing; an administrator must run: satchel postgres setup URL"
+        )
     if _is_too_old(row[0]):
-        problem = f"its pgvector is {row[0]}; 0.8 or newer is needed (ALTER EXTENSION vector UPDATE)"
+        problem = f"pgvector {row[0]} is too old; 0.8 or newer is needed (ALTER EXTENSION vector UPDATE)"
         raise StoreUnavailable(where, problem)
     return str(row[1])
 

@@ -166,7 +166,9 @@ class Connections:
             yield self._mine.connection
             return
         if os.getpid() != self._pid:
-            raise StoreUnavailable(self.shown, "it was opened before this process was forked; open it in each process")
+            raise StoreUnavailable(
+                self.shown, "the connection was opened before this process was forked; open one in each process"
+            )
         with map_postgres_errors(self.shown):
             connection = self._take()
             try:
@@ -314,6 +316,6 @@ def _number_of(connection: Connection, name: str) -> int:
                     (name, name),
                 )
         except psycopg.errors.InsufficientPrivilege as error:
-            raise StoreUnavailable(name, "there is no such workspace, and this login may not make one") from error
+            raise StoreUnavailable(name, "the workspace does not exist, and this login may not create it") from error
         number = value(connection, known, (name,))
     return int(number)

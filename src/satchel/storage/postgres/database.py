@@ -42,11 +42,11 @@ def map_postgres_errors(where: str) -> Iterator[None]:
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
         raise StoreUnavailable(where, f"{first_line(error)}; is it running, and is the address right?") from error
     except psycopg.DataError as error:
-        raise InvalidInput("value", "…", f"cannot be kept in PostgreSQL ({first_line(error)})") from error
+        raise InvalidInput("value", "…", f"cannot be stored in PostgreSQL ({first_line(error)})") from error
     except psycopg.Error as error:
         if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
             # The error is from the client, before any connection: the message may quote the URL with its password.
-            raise InvalidOption("store", "postgresql://...", "is no URL that PostgreSQL can connect to") from None
+            raise InvalidOption("store", "postgresql://...", "is not a valid PostgreSQL URL") from None
         raise StoreUnavailable(where, f"{type(error).__name__}: {first_line(error)}") from error
 
 

@@ -252,8 +252,8 @@ class PostgresStore(RelationalReader):
             laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk WHERE workspace = ?", here).get)
         if pieces != dense or fresh or laid - dead != files:
             return (
-                f"of {files:,} files {laid - dead:,} are laid out and of {pieces:,} pieces {dense:,} can be found by"
-                " meaning; run `satchel index`, and if it stays so, `satchel clear` and index again"
+                f"of {files:,} files {laid - dead:,} have search data, and of {pieces:,} pieces {dense:,} have "
+                "vectors; run `satchel index`; if this does not help, `satchel clear` and index again"
             )
         return ""
 

@@ -186,10 +186,10 @@ class SqlBlockWriter:
             revoked += self._db.changes()
             self._changed_access[key] = None
         if not revoked:
-            hint = "there is nothing to revoke"
+            hint = "there is no grant to revoke"
             if above := self._granted_above(keys[0], name):
-                hint = f"it is granted at {above!r}: revoke it there, or deny it here"
-            raise InvalidInput("principal", name, f"nothing is granted to it at {block_id!r}; {hint}")
+                hint = f"the grant is at {above!r}: revoke it there, or deny access here"
+            raise InvalidInput("principal", name, f"has no grant or denial at {block_id!r}; {hint}")
         self._writer.changed = True
 
     def set_inherits(self, block_id: str, inherits: bool) -> None:
@@ -237,8 +237,8 @@ class SqlBlockWriter:
         if known_path and known_path == source_path and not (place and os.path.exists(place)):
             return
         if known_origin or known_path != source_path:
-            whose = f"from {known_origin}" if known_origin else "of your own"
-            reason = f"there is such a block {whose}; import this source with a prefix for its ids (--prefix)"
+            whose = f"from {known_origin}" if known_origin else "of the workspace"
+            reason = f"a block {whose} has this id; import this source with a prefix for its ids (--prefix)"
             raise InvalidInput("id", block.id, reason)
 
     def _row(self, key: bytes) -> Any:

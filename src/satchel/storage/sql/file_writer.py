@@ -247,7 +247,9 @@ def path_key(path: str) -> bytes:
     if stored in (b"/", b".", b"./"):
         return _PATH_KEY
     if b"\0" in stored or any(part in (b"", b".", b"..") for part in stored.removesuffix(b"/").split(b"/")):
-        raise InvalidInput("block", path, "must be a path below the folder, as docs/a.pdf, docs/ or / for all files")
+        raise InvalidInput(
+            "block", path, "must be a path relative to the folder, e.g. docs/a.pdf, docs/ or / for all files"
+        )
     return _PATH_KEY + stored
 
 

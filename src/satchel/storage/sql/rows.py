@@ -159,7 +159,7 @@ def id_bytes(block_id: str) -> bytes:
     try:
         return encoded(block_id)
     except UnicodeEncodeError:
-        raise InvalidInput("id", block_id, "holds characters that UTF-8 cannot hold") from None
+        raise InvalidInput("id", block_id, "contains characters that UTF-8 cannot encode") from None
 
 
 def known_id(block_id: str) -> bytes | None:

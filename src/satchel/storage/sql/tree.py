@@ -123,7 +123,7 @@ def _metadata_text(metadata: Mapping[str, Any]) -> str:
     try:
         return json.dumps(dict(metadata), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput("metadata", metadata, f"must be what JSON can hold ({error})") from None
+        raise InvalidInput("metadata", metadata, f"must be a JSON value ({error})") from None
 
 
 def activity_from(block: bytes, at: int, *texts: str) -> Activity:

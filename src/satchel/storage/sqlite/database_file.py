@@ -87,7 +87,7 @@ def map_sqlite_errors(where: Path) -> Iterator[None]:
 
 def closed(where: Path) -> StoreUnavailable:
     """The error for calls on a closed store."""
-    return StoreUnavailable(str(where), "it was closed")
+    return StoreUnavailable(str(where), "the store is closed")
 
 
 class SqliteDatabase(apsw.Connection, Database):

@@ -70,9 +70,9 @@ def _inspected(folder: Path, connection: SqliteDatabase, version: int) -> IndexI
     if len(opened) != len(current.segments):
         wrong = "a segment is missing or damaged"
     elif pieces and generation and not current.segments and not (folder / "derived" / "current.json").exists():
-        wrong = "they are not there"
+        wrong = "the files are missing"
     elif current.segments and not is_ours:
-        wrong = "they are of another index"
+        wrong = "the files belong to another index"
     return IndexInspection(
         version=version,
         segments=wrong,

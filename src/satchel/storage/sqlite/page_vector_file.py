@@ -68,7 +68,7 @@ class EmbeddedPageVectors:
                 yield
             except (apsw.NotADBError, apsw.CorruptError) as error:
                 self._forget()
-                raise IndexDamaged(str(self._path), f"{error}; it is made anew") from error
+                raise IndexDamaged(str(self._path), f"{error}; the file is rebuilt") from error
 
     def documents(self) -> set[str]:
         """The ids of the documents with vectors for all pages."""

@@ -233,7 +233,7 @@ class EmbeddedStore(RelationalReader):
         lengths = {view.segment.vectors.shape[1] for view in views}
         if query.vector is not None and lengths and {len(query.vector)} != lengths:
             # The caller's mistake, not a damaged index.
-            raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
+            raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as the stored vectors")
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
             with self._report_damaged_segments():
@@ -252,7 +252,7 @@ class EmbeddedStore(RelationalReader):
             raise  # invalid input of the caller
         except (IndexError, ValueError) as error:
             self._derived.forget()
-            raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
+            raise IndexDamaged(str(self._folder), f"the search arrays are invalid: {error}") from error
 
     def _views(self, filters: Filters) -> list[SegmentSource]:
         """The segments with the reader's view of each, cached until a commit, a refresh or a grant."""
@@ -317,7 +317,7 @@ class EmbeddedStore(RelationalReader):
         if damage != "ok":
             return damage
         is_whole = len(self._derived.open()[1]) == len(self._derived.manifest().segments)
-        return "" if is_whole else "the search index is damaged; the next index run makes it anew"
+        return "" if is_whole else "the search arrays are damaged; the next index run rebuilds them"
 
     def close(self) -> None:
         """Close all files; later calls raise StoreUnavailable."""
