@@ -72,7 +72,8 @@ def _commits(repository: Any, head: str) -> Iterator[Any]:
     import pygit2
 
     with suppress(pygit2.GitError, KeyError):  # a shallow clone ends where its objects end
-        yield from repository.walk(head, pygit2.enums.SortMode.TIME)
+        # Git's own order, and the only one that does not read the whole history before the first commit is given.
+        yield from repository.walk(head, pygit2.enums.SortMode.NONE)
 
 
 def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[Activity]:
