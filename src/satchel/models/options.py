@@ -141,6 +141,7 @@ class HeadingStyle(StrEnum):
     """A heading with its facts on lines of their own, or all on one line."""
 
     FULL = "full"
+    NAMED = "named"
     COMPACT = "compact"
 
 
