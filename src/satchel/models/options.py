@@ -141,7 +141,6 @@ class HeadingStyle(StrEnum):
     """A heading with its facts on lines of their own, or all on one line."""
 
     FULL = "full"
-    NAMED = "named"
     COMPACT = "compact"
 
 

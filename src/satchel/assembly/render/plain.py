@@ -51,17 +51,13 @@ class PlainFormat(TextFormat):
         """The number, the file and the lines, with a rule below."""
         where = self.place(piece, lines)
         if piece.continues_file:
-            symbol = self.symbol(piece)
-            heading = " ".join(filter(None, (number, f"{symbol} ({where})" if symbol else where.capitalize())))
+            heading = " ".join(filter(None, (number, where.capitalize())))
             return f"{heading}\n{RULE}\n" if heading else f"{RULE}\n"
-        symbol = self.symbol(piece)
         name, place = piece.lead.path or piece.lead.name, f" ({where})" if where else ""
-        name = f"{name} · {symbol}" if symbol else name
         before = f"{number} " if number else ""
         if self.options.heading_style is HeadingStyle.COMPACT:
             return f"{before}--- {name}{place} ---\n"
-        if not self.is_named:
-            place = f" (lines {lines[0]}-{lines[1]})" if lines else place
+        place = f" (lines {lines[0]}-{lines[1]})" if lines else place
         return f"{before}File: {name}{place}\n{RULE}\n"
 
     def chunk_body(self, piece: Piece) -> str:
