@@ -73,7 +73,7 @@ def test_filters_leave_only_what_was_asked_for(folder: Path) -> None:
         (("build", "x", "--expand", "wide"), 2, "number of lines, or symbol"),
         (("build", "x", "--embedder", "magic"), 1, "unknown; use static"),
         (("build", "x", "--format", "docx"), 2, "Invalid value"),
-        (("search", "x", "--block-type", "A Poem"), 1, "must be a known type"),
+        (("search", "x", "--block-type", "A Poem"), 1, "must be a known block type"),
         (("search", "x", "--since", "yesterday"), 2, "must be a date"),
         (("expand", "nope.py"), 3, "nothing in this index"),
         (("search", "x", "--lang", "cobol"), 3, ""),

@@ -136,7 +136,7 @@ def test_a_conversation_goes_along(library: Path, tmp_path: Path) -> None:
         (("build", "x", "--hint", "colour=red"), 2, "hint"),
         (("build", "x", "--hint", "depth=deep"), 2, "whole number"),
         (("build", "x", "--hint", "since=2026-02-01", "--hint", "until=2026-01-01"), 2, "must not be before"),
-        (("build", "x", "--hint", "include=a", "--hint", "exclude=a"), 2, "which is meant"),
+        (("build", "x", "--hint", "include=a", "--hint", "exclude=a"), 2, "remove it from one of them"),
         (("build", "x", "--type", "chat", "-b", "20"), 4, "raise the budget"),
         (("workspace", "import", "nowhere"), 1, "does not exist"),
         (("workspace", "grant", "nothing", "ann"), 3, "nothing in this index"),

@@ -221,7 +221,7 @@ BLOCK = '{"record": "block", "id": "a", "type": "page", %s}'
         (BLOCK % f'"metadata": {{"a": {"[" * 100_000}{"]" * 100_000}}}', "nested too deeply"),
         ("[" * 1_000_000, "nested too deeply"),
         ('{"a":' * 1_000_000, "nested too deeply"),
-        ('{"record": "block", "id": "a", "type": "Page!"}', "line 2, type='Page!': must be a known type"),
+        ('{"record": "block", "id": "a", "type": "Page!"}', "line 2, type='Page!': must be a known block type"),
         ('{"record": "link", "source": "a", "kind": "likes"}', "line 2, kind='likes': must be one of calls"),
         ('{"record": "link", "source": "a", "kind": ["calls"]}', "must be one of calls"),
         ('{"record": "group", "name": "a", "members": "ann"}', "members='ann': must be a list of texts"),
@@ -267,7 +267,7 @@ def test_a_file_that_is_no_workspace_is_an_error(data: bytes, problem: str) -> N
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        (Block(id="a", type="Page!"), "block.type='Page!': must be a known type"),
+        (Block(id="a", type="Page!"), "block.type='Page!': must be a known block type"),
         (Block(id="a", type="page", position=float("nan")), "block.position=nan"),
         (Block(id="a", type="page", position=10**400), "block.position="),
         (Block(id="a", type="page", start_line=2**70), "block.start_line="),

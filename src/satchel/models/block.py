@@ -103,7 +103,9 @@ def block_type(name: str) -> str:
     except ValueError:
         if not isinstance(name, str) or not _OWN_TYPE.fullmatch(name):
             raise InvalidInput(
-                "type", name, "must be a known type, or lower-case letters, digits, '_', '.' and '-' (at most 64)"
+                "type",
+                name,
+                "must be a known block type, or a name of at most 64 lower-case letters, digits, '_', '.' and '-'",
             ) from None
         return name
 

@@ -35,8 +35,8 @@ def as_unit(error: type[InvalidInput], field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not -math.inf <= number <= math.inf:
         raise error(field, value, "must be a number from 0 to 1")
     if not 0 <= number <= 1:
-        ways = "scores='rank', 'cosine' or 'distance'; --scores-are"
-        raise error(field, value, f"must be from 0 to 1; say what other scores are ({ways})")
+        ways = "scores='rank', 'cosine' or 'distance'; --scores-are on the command line"
+        raise error(field, value, f"must be from 0 to 1; for scores on another scale, name the scale ({ways})")
     return float(number)
 
 
@@ -62,7 +62,11 @@ def as_lines(error: type[InvalidInput], start_line: object, end_line: object) ->
     if start_line is None and end_line is None:
         return None, None
     if start_line is None or end_line is None:
-        raise error("end_line" if end_line is None else "start_line", None, "give both lines or neither")
+        raise error(
+            "end_line" if end_line is None else "start_line",
+            None,
+            "is missing; give both start_line and end_line, or neither",
+        )
     start = as_count(error, "start_line", start_line, 0)
     end = as_count(error, "end_line", end_line, 0)
     if end < start:

@@ -91,7 +91,7 @@ class SourceDocument:
             if not isinstance(getattr(self, name), str):
                 raise InvalidInput(name, getattr(self, name), "must be text")
         if isinstance(self.page, bool) or not isinstance(self.page, int) or self.page < 1:
-            raise InvalidInput("page", self.page, "must be a whole number from 1 on")
+            raise InvalidInput("page", self.page, "must be a whole number of at least 1")
         score = self.relevance_score
         if not isinstance(score, int | float) or not math.isfinite(score) or not 0 <= score <= 1:
             raise InvalidInput("relevance_score", score, "must be a number from 0 to 1")

@@ -105,7 +105,9 @@ class PageMetadata:
             if isinstance(value, kind) and not isinstance(value, bool):
                 values[own.name] = value
         if "doc_id" not in values or values.get("page", 0) < 1:
-            raise InvalidInput("metadata", dict(list(stored.items())[:8]), "must hold doc_id, and page from 1 on")
+            raise InvalidInput(
+                "metadata", dict(list(stored.items())[:8]), "must contain doc_id, and page of at least 1"
+            )
         values.setdefault("filename", values["doc_id"])
         _, dot, suffix = values["filename"].rpartition(".")
         values["extension"] = (values.get("extension") or (suffix.lower() if dot else "")).lstrip(".")
@@ -131,7 +133,7 @@ def extract_page_content(markdown: str, page: int) -> str | None:
     Markers of other programs work, too: numbered markers of several formats, form feeds, page breaks.
     """
     if isinstance(page, bool) or not isinstance(page, int) or page < 1:
-        raise InvalidInput("page", page, "must be a whole number from 1 on")
+        raise InvalidInput("page", page, "must be a whole number of at least 1")
     if markdown.startswith("<!-- page ") and _BORDER.match(markdown):
         content = next((text for number, text in _between(markdown, _BORDER, 0) if number == page), None)
         return None if content is None else _ESCAPED.sub(r"\1", content)
@@ -166,9 +168,13 @@ def expand_markdown(field: str, *, most_bytes: int = MOST_MARKDOWN_BYTES) -> str
         machine = zlib.decompressobj(wbits=31)
         data = machine.decompress(packed, most_bytes + 1)
     except (ValueError, binascii.Error, zlib.error) as error:
-        raise InvalidInput("full_markdown_compressed", field[:40], f"is not gzip in base64 ({error})") from None
+        raise InvalidInput(
+            "full_markdown_compressed", field[:40], f"is not base64-encoded gzip data ({error})"
+        ) from None
     if len(data) > most_bytes:
-        raise InvalidInput("full_markdown_compressed", field[:40], f"unpacks to more than {most_bytes:,} bytes")
+        raise InvalidInput(
+            "full_markdown_compressed", field[:40], f"unpacks to more than {most_bytes:,} bytes (zip bomb)"
+        )
     if not machine.eof:
-        raise InvalidInput("full_markdown_compressed", field[:40], "breaks off before its end")
+        raise InvalidInput("full_markdown_compressed", field[:40], "is truncated: the end of the gzip data is missing")
     return data.decode("utf-8", "replace")

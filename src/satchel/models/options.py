@@ -203,10 +203,12 @@ class ContextBuildOptions:
         # Markdown and plain pieces begin with a heading, and a heading must start on a new line.
         needs_line = self.format in (ContextFormat.MARKDOWN, ContextFormat.PLAIN)
         if needs_line and not self.chunk_separator.endswith("\n"):
-            raise InvalidOption("chunk_separator", self.chunk_separator, f"must end with a newline in {self.format}")
+            raise InvalidOption(
+                "chunk_separator", self.chunk_separator, f"must end with a newline in the format {self.format}"
+            )
         if self.tokenizer is not None:
             if self.token_estimation is TokenEstimationMethod.WORD_BASED:
-                raise InvalidOption("tokenizer", self.tokenizer, "cannot be used while token_estimation is word_based")
+                raise InvalidOption("tokenizer", self.tokenizer, "cannot be combined with token_estimation=word_based")
             object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
 
 
@@ -389,7 +391,7 @@ def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> An
     for name, value in changes.items():
         if name not in known:
             raise InvalidOption(
-                f"{where}{name}", value, f"there is no such setting; known are {', '.join(sorted(known))}"
+                f"{where}{name}", value, f"there is no such setting; known settings: {', '.join(sorted(known))}"
             )
         before = getattr(config, name)
         if is_dataclass(before) and not isinstance(value, type(before)):
@@ -402,7 +404,7 @@ def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> An
 
 def _table(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidOption(name, value, "must be a table of settings")
+        raise InvalidOption(name, value, "must be a table of settings (names and values)")
     return value
 
 

@@ -19,11 +19,11 @@ _MAX_QUERY_CHARS: Final = 1_000_000
 
 def _as_names(error: type[InvalidInput], field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
     if isinstance(values, str):
-        raise error(field_name, values, "must be a list, not one text")
+        raise error(field_name, values, "must be a list of texts, not a single text")
     names = tuple(dict.fromkeys(values or ()))
     for name in names:
         if not isinstance(name, str) or not name:
-            raise error(field_name, name, "must be text that is not empty")
+            raise error(field_name, name, "must be a non-empty text")
     return names
 
 
@@ -47,10 +47,10 @@ class User:
     def __post_init__(self) -> None:
         check_fields(self, InvalidOption, as_text, "id", prefix="user.")
         if not self.id.strip():
-            raise InvalidOption("user.id", self.id, "must not be empty: whose permissions hold?")
+            raise InvalidOption("user.id", self.id, "must not be empty: the access of this user applies")
         for text in (self.id, self.name, *self.groups):
             if not isinstance(text, str) or not text.isprintable():
-                raise InvalidOption("user", text, "must be a name in printable characters")
+                raise InvalidOption("user", text, "must be a name of printable characters")
         check_fields(self, InvalidOption, _as_names, "groups", prefix="user.")
         check_fields(self, InvalidOption, _as_types, "preferred_types")
         check_fields(self, InvalidOption, _as_names, "pinned", prefix="user.")
@@ -68,7 +68,7 @@ class Focus:
         for name in ("block_id", "page_id", "database_id"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
-                raise InvalidOption(f"focus.{name}", value, "must be the id of a block, or left out")
+                raise InvalidOption(f"focus.{name}", value, "must be the id of a block, or None")
 
     @property
     def innermost(self) -> str | None:
@@ -89,7 +89,11 @@ class ConversationMessage:
         check_fields(self, InvalidOption, as_text, "role", "content", "name", prefix="conversation_history.")
         check_fields(self, InvalidOption, as_moment, "timestamp", prefix="conversation_history.", optional=True)
         if not self.role:
-            raise InvalidOption("conversation_history.role", self.role, "must say who spoke (user, assistant, …)")
+            raise InvalidOption(
+                "conversation_history.role",
+                self.role,
+                "must not be empty: give the speaker's role (user, assistant, …)",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +106,9 @@ class TimeRange:
     def __post_init__(self) -> None:
         check_fields(self, InvalidOption, as_moment, "start", "end", prefix="time_range.", optional=True)
         if self.start and self.end and self.end < self.start:
-            raise InvalidOption("time_range.end", self.end.isoformat(), f"must not be before {self.start.isoformat()}")
+            raise InvalidOption(
+                "time_range.end", self.end.isoformat(), f"must not be before time_range.start={self.start.isoformat()}"
+            )
 
     def holds(self, moment: datetime) -> bool:
         """True if the moment is in the range (both ends included)."""
@@ -125,7 +131,9 @@ class ContextHints:
         check_fields(self, InvalidOption, _as_names, "include_blocks", "exclude_blocks", prefix="hints.")
         both = sorted(set(self.include_blocks) & set(self.exclude_blocks))
         if both:
-            raise InvalidOption("hints", both[0], "is both in include_blocks and in exclude_blocks; which is meant?")
+            raise InvalidOption(
+                "hints", both[0], "is in both include_blocks and exclude_blocks; remove it from one of them"
+            )
         if self.time_range is not None and not isinstance(self.time_range, TimeRange):
             raise InvalidOption("hints.time_range", self.time_range, "must be a TimeRange")
         check_fields(self, InvalidOption, partial(as_count, least=0), "max_depth", prefix="hints.", optional=True)
@@ -161,18 +169,18 @@ class ContextRequest:
         check_fields(self, InvalidOption, partial(as_choice, choices=RequestType), "type")
         object.__setattr__(self, "format", as_format("format", self.format))
         if not isinstance(self.user, User):
-            raise InvalidOption("user", self.user, "must be a User: whose permissions hold?")
+            raise InvalidOption("user", self.user, "must be a User: the access of this user applies")
         for name, kinds in (("focus", Focus), ("token_budget", TokenBudget)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kinds):
-                raise InvalidOption(name, value, f"must be a {kinds.__name__}, or left out")
+                raise InvalidOption(name, value, f"must be a {kinds.__name__}, or None")
         object.__setattr__(self, "hints", self.hints or NO_HINTS)
         if not isinstance(self.hints, ContextHints):
-            raise InvalidOption("hints", self.hints, "must be ContextHints, or left out")
+            raise InvalidOption("hints", self.hints, "must be a ContextHints, or None")
         object.__setattr__(self, "conversation_history", tuple(self.conversation_history or ()))
         for message in self.conversation_history:
             if not isinstance(message, ConversationMessage):
-                raise InvalidOption("conversation_history", message, "must hold ConversationMessage values")
+                raise InvalidOption("conversation_history", message, "must contain only ConversationMessage values")
         check_fields(self, InvalidOption, as_text, "system_prompt")
 
 
@@ -182,7 +190,9 @@ def as_moment(error: type[InvalidInput], field_name: str, value: object) -> date
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise error(field_name, value, "must be a moment like 2026-11-01T09:00:00+00:00") from None
+            raise error(
+                field_name, value, "must be a date and time in ISO 8601, like 2026-11-01T09:00:00+00:00"
+            ) from None
     if not isinstance(value, datetime):
-        raise error(field_name, value, "must be a datetime, or text like 2026-11-01T09:00:00+00:00")
+        raise error(field_name, value, "must be a datetime, or text in ISO 8601 like 2026-11-01T09:00:00+00:00")
     return value if value.tzinfo else value.replace(tzinfo=UTC)
