@@ -21,12 +21,12 @@
     │   ├── MoveUnfinished      the transfer from another index is not finished
     │   └── EmbedderMismatch    the index contains vectors of another model
     ├── LibraryUnavailable      a library of pages cannot be reached
-    ├── LibraryMismatch         a library's vectors are another model's
+    ├── LibraryMismatch         a library contains vectors of another model
     ├── EmbedderUnavailable     the embedder cannot be used here
     ├── LanguageModelUnavailable the language model cannot be used here
     ├── ServerUnavailable       a Satchel server cannot be reached or gives an invalid answer
     ├── ExtraMissing            a feature needs packages that are not installed
-    ├── UnknownBlock            nothing in the index has the id
+    ├── UnknownBlock            no file or block in the index has the id
     └── UnknownPage             (also a ValueError) the library does not contain the page
 
 Each carries its data as attributes and its name in kebab case as a stable `code`; the message says what is wrong,
@@ -133,7 +133,9 @@ class UnknownPiece(SatchelError, LookupError):
     """The result has no piece with the given id."""
 
     def __init__(self, piece_id: str, known: int) -> None:
-        super().__init__(f"id={shown(piece_id)}: none of the {known} pieces in this result has this id")
+        super().__init__(
+            f"id={shown(piece_id)}: none of the {known} texts in this result has this id; the ledger lists the ids"
+        )
         self.piece_id = piece_id
 
 
@@ -146,8 +148,8 @@ class IndexTooNew(IndexProblem):
 
     def __init__(self, where: str, version: int, newest_known: int) -> None:
         super().__init__(
-            f"{shown(where)}: this index has version {version} and this Satchel reads up to {newest_known}; "
-            "update Satchel, or remove the index with `satchel clear` and index again"
+            f"{shown(where)}: this index has format version {version}, but this Satchel reads only versions up to "
+            f"{newest_known}; update Satchel, or remove the index with `satchel clear` and index again"
         )
         self.where = where
         self.version = version
@@ -176,7 +178,7 @@ class IndexDamaged(IndexProblem):
 
 
 class IndexUnwritable(IndexProblem):
-    """The index cannot be written: no rights, or no room."""
+    """The index cannot be written: no permission, or a full disk."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(
@@ -222,7 +224,7 @@ class MoveUnfinished(IndexProblem):
 
 
 class EmbedderMismatch(IndexProblem):
-    """The index holds vectors of another model."""
+    """The index contains vectors of another model."""
 
     def __init__(self, stored: str, requested: str) -> None:
         super().__init__(
@@ -285,7 +287,7 @@ class UnknownBlock(SatchelError, LookupError):
     def __init__(self, block_id: str, near: Sequence[str] = ()) -> None:
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(
-            f"id={shown(block_id)}: nothing in this index has this id{guess or '.'} "
+            f"id={shown(block_id)}: no file or block in this index has this id{guess or '.'} "
             "An id is a path, a path with lines (src/a.py:10-20), a path and a name (src/a.py#Class.method), or the "
             "id of a block of a workspace"
         )
@@ -312,7 +314,7 @@ class LibraryUnavailable(SatchelError):
 
 
 class LibraryMismatch(SatchelError):
-    """A library holds vectors of another model."""
+    """A library contains vectors of another model."""
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"library={shown(where)}: {reason}")

@@ -38,7 +38,7 @@ class Registry(Generic[Entry]):
     def register(self, name: str, entry: Entry) -> None:
         """Add an entry in this process; raises InvalidOption for a duplicate name."""
         if name in self._entries:
-            raise InvalidOption(self._option, name, "this name is taken")
+            raise InvalidOption(self._option, name, f"another {self._option} already has this name")
         self._entries[name] = entry
 
     def names(self) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ def test_filters_leave_only_what_was_asked_for(folder: Path) -> None:
         (("build", "x", "--format", "docx"), 2, "Invalid value"),
         (("search", "x", "--block-type", "A Poem"), 1, "must be a known block type"),
         (("search", "x", "--since", "yesterday"), 2, "must be a date"),
-        (("expand", "nope.py"), 3, "nothing in this index"),
+        (("expand", "nope.py"), 3, "no file or block in this index"),
         (("search", "x", "--lang", "cobol"), 3, ""),
         (("status", "--index-dir", "elsewhere"), 3, ""),
         (("clear", "--index-dir", "elsewhere"), 3, "there is no index"),

@@ -139,7 +139,7 @@ def test_a_conversation_goes_along(library: Path, tmp_path: Path) -> None:
         (("build", "x", "--hint", "include=a", "--hint", "exclude=a"), 2, "remove it from one of them"),
         (("build", "x", "--type", "chat", "-b", "20"), 4, "raise the budget"),
         (("workspace", "import", "nowhere"), 1, "does not exist"),
-        (("workspace", "grant", "nothing", "ann"), 3, "nothing in this index"),
+        (("workspace", "grant", "nothing", "ann"), 3, "no file or block in this index"),
         (("workspace", "activity", "--action", "edit"), 2, "--user and --block"),
         (("clear",), 2, "satchel workspace export"),
     ],
