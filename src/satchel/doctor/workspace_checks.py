@@ -65,7 +65,7 @@ def check_settings(path: str) -> Iterator[Finding]:
     root = workspace(path) if heed_project else Path(os.curdir)
     invalid = doubts(root, heed_project=heed_project)
     for error in invalid:
-        detail = error.problem.partition("; known are")[0].partition("known are")[0].rstrip(" ;")
+        detail = error.problem.partition("known settings:")[0].rstrip(" ;")
         yield problem("settings", f"{_setting_with_value(error)}: {detail}", _settings_remedy(error))
     if not invalid:
         origins = configure(root, heed_project=heed_project).origins

@@ -70,7 +70,7 @@ def _unknown(name: str) -> str:
     known = sorted({*_OF_QUESTIONS, *Settings.__slots__} - _NOT_HERE)
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return f"there is no such setting; {hint}known are {', '.join(known)}"
+    return f"there is no such setting; {hint}known settings: {', '.join(known)}"
 
 
 def _typed(option: Option, value: str) -> Any:
@@ -93,7 +93,7 @@ def thresholds_from(flags: Sequence[str], budgets: Sequence[int]) -> dict[str, f
         name, sign, value = flag.rpartition("=")
         name = name.strip() if sign else f"cover@{budgets[-1]}"
         if name not in known:
-            raise InvalidOption("fail_under", flag, f"there is no such figure; known are {', '.join(known)}")
+            raise InvalidOption("fail_under", flag, f"there is no such figure; known figures: {', '.join(known)}")
         try:
             thresholds[name] = float(value)
         except ValueError:

@@ -91,7 +91,7 @@ def question_from(fields: Any, *, where: str = "question") -> EvalQuestion:
         raise InvalidInput("question", fields, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
     for name in fields:
         if name not in _FIELDS:
-            problem = f"is not a field of a question; known are {', '.join(_FIELDS)} ({where})"
+            problem = f"is not a field of a question; known fields: {', '.join(_FIELDS)} ({where})"
             raise InvalidInput(name, fields[name], problem)
     query = _text(fields, "query", where)
     if not query.strip():

@@ -105,7 +105,7 @@ def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: Validatio
     if first["type"] == "extra_forbidden":
         near = get_close_matches(name, known, 1)
         guess = f"did you mean {near[0]}? " if near else ""
-        names = f"known are {', '.join(known)}" if known else "this tool takes no arguments"
+        names = f"known arguments: {', '.join(known)}" if known else "this tool takes no arguments"
         return InvalidOption(name[:80], value, f"unknown argument; {guess}{names}")
     if first["type"] == "missing":
         return InvalidOption(name, None, "must be given")

@@ -406,7 +406,7 @@ def question_from(kind: type[AnyQuestion], question: str | AnyQuestion, options:
     known = [field.name for field in fields(kind) if field.name != "query"]
     unknown = sorted(options.keys() - set(known))
     if unknown:
-        problem = f"there is no such option; known are {', '.join(known)}"
+        problem = f"there is no such option; known options: {', '.join(known)}"
         raise InvalidOption(unknown[0], options[unknown[0]], problem)
     return kind(query=question, **options) if isinstance(question, str) else replace(question, **options)
 
@@ -448,7 +448,7 @@ def _check(question: Question | ResearchQuestion) -> None:
         match option.kind:
             case Kind.TEXTS | Kind.GLOBS | Kind.MESSAGES:
                 if isinstance(value, str):
-                    raise InvalidOption(name, value, "must be a list, not one text")
+                    raise InvalidOption(name, value, "must be a list of texts, not a single text")
                 _set(question, name, tuple(value or ()))
             case Kind.COUNT if value is not None:
                 _set(question, name, as_count(InvalidOption, name, value, option.least))

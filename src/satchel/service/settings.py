@@ -157,7 +157,9 @@ def _checked(name: str, value: Any, origin: str, trusted: bool, settings: Settin
     if name not in _TYPES:
         near = _nearest(name, _TYPES)
         guess = f"did you mean {near}? " if near else ""
-        raise InvalidOption(name, value, f"there is no such setting ({origin}); {guess}known are {', '.join(_TYPES)}")
+        raise InvalidOption(
+            name, value, f"there is no such setting ({origin}); {guess}known settings: {', '.join(_TYPES)}"
+        )
     if not trusted and name in _FROM_THE_USER_ONLY:
         raise InvalidOption(
             name,

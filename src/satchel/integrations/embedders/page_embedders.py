@@ -192,7 +192,7 @@ class MultiVectorPageEmbedder:
             raise EmbedderUnavailable(self._model_name, reason) from error
         if loaded is None:
             known = ", ".join(name.removesuffix("ForRetrieval") for name in _FAMILIES)
-            reason = f"is not a multi-vector page model; known are {known} (…ForRetrieval)"
+            reason = f"is not a multi-vector page model; known model types: {known} (…ForRetrieval)"
             raise EmbedderUnavailable(self._model_name, reason)
         return loaded
 
