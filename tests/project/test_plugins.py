@@ -181,7 +181,7 @@ def test_a_broken_one_costs_only_its_own_name(broken: Path, folder: Path) -> Non
     assert problem in done.stderr
     built = satchel(broken, folder, "build", "what do the press rules say", "shop", "--json")
     assert problem in built.stderr
-    assert f"{problem}; the context is without it" in json.loads(built.stdout)["notes"]
+    assert f"{problem}; its items are missing from the context" in json.loads(built.stdout)["notes"]
     for exit_code, words in (
         (2, ("build", "press", "shop", "-f", "crack")),
         (1, ("build", "press", "shop", "--embedder", "crack")),

@@ -47,7 +47,7 @@ def test_importing_a_vault_that_became_empty_removes_nothing(engine: ContextEngi
     import_source(engine.workspace, folder)
     for note in folder.iterdir():
         note.unlink()
-    with pytest.raises(InvalidInput, match="they are kept"):
+    with pytest.raises(InvalidInput, match="were not removed"):
         import_source(engine.workspace, folder)
     assert engine.store.holds_blocks()
     assert engine.workspace.forget(str(folder)) >= 2

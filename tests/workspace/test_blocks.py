@@ -80,12 +80,12 @@ def test_a_block_that_could_not_be_stored_is_refused(empty: ContextEngine, wrong
         ("title", 7, "must be text"),
         ("content", None, "must be text"),
         ("signature", b"f()", "must be text"),
-        ("position", True, "must be a number"),
-        ("position", math.nan, "must be a number"),
-        ("position", "first", "must be a number"),
-        ("start_line", -1, "must be the number of a line"),
-        ("end_line", 2**31, "must be the number of a line"),
-        ("end_line", True, "must be the number of a line"),
+        ("position", True, "must be a finite number"),
+        ("position", math.nan, "must be a finite number"),
+        ("position", "first", "must be a finite number"),
+        ("start_line", -1, "must be a line number"),
+        ("end_line", 2**31, "must be a line number"),
+        ("end_line", True, "must be a line number"),
         ("last_modified", "2026-11-16", "must be a datetime"),
         ("content", "x" * 16_000_001, "is longer than 16,000,000 characters"),
     ],
@@ -123,7 +123,7 @@ def test_records_about_unknown_blocks_are_left_out_noted_and_not_counted(empty: 
     assert report.counts["block"] == 2
     assert report.counts["activity"] == 0
     assert report.notes[:2] == ["export.zip: it is damaged", "it is old"]
-    assert [note for note in report.notes if "'gone'" in note and note.startswith("left out: ")]
+    assert [note for note in report.notes if "'gone'" in note and note.startswith("the activity was left out: ")]
     stored = [record for record in empty.workspace.records() if isinstance(record, Link)]
     assert len(stored) == report.counts["link"]
     assert "child" in {link.target for link in stored}
@@ -132,13 +132,13 @@ def test_records_about_unknown_blocks_are_left_out_noted_and_not_counted(empty: 
 def test_a_block_under_itself_is_made_a_root_with_a_note(empty: ContextEngine) -> None:
     report = empty.workspace.load([replace(PAGE, parent="page")])
     (note,) = report.notes
-    assert note.startswith("'page' was made a root: ")
+    assert note.startswith("'page' was stored without a parent: ")
     assert [record.parent for record in empty.workspace.records() if isinstance(record, Block)] == [None]
 
 
 def test_a_thousand_notes_are_enough(empty: ContextEngine) -> None:
     report = empty.workspace.load(Notice(where="", problem=f"problem {number}") for number in range(2_000))
-    assert report.notes == [*(f"problem {number}" for number in range(1_000)), "… and more"]
+    assert report.notes == [*(f"problem {number}" for number in range(1_000)), "… and further notes"]
 
 
 def test_a_source_that_became_empty_keeps_its_blocks(empty: ContextEngine, notes: Path) -> None:
@@ -147,17 +147,17 @@ def test_a_source_that_became_empty_keeps_its_blocks(empty: ContextEngine, notes
     assert before
     for note in notes.rglob("*.md"):
         note.unlink()
-    with pytest.raises(InvalidInput, match=rf"holds nothing now, and {len(before)} blocks came from it"):
+    with pytest.raises(InvalidInput, match=rf"contains no blocks now; the {len(before)} blocks of its last import"):
         import_source(empty.workspace, notes, kind="vault")
     assert block_ids(empty) == before
 
 
 def test_only_a_source_that_is_known_can_be_forgotten(empty: ContextEngine, notes: Path) -> None:
-    with pytest.raises(InvalidInput, match="is not one of none"):
+    with pytest.raises(InvalidInput, match="known sources: none"):
         empty.workspace.forget("vault:/nowhere")
     import_source(empty.workspace, notes)
     (name,) = empty.workspace.sources()
-    with pytest.raises(InvalidInput, match=f"is not one of {name}"):
+    with pytest.raises(InvalidInput, match=f"known sources: {name}"):
         empty.workspace.forget("vault:/nowhere")
     blocks = block_ids(empty)
     assert empty.workspace.forget(name) == len(blocks) > 0

@@ -160,9 +160,10 @@ class Workspace:
             earlier_ids = self._store.blocks_from(origin) if origin else []
             if earlier_ids and not report.counts["block"]:
                 problem = (
-                    f"holds nothing now, and {len(earlier_ids):,} blocks came from it; they are kept. Is it all there? "
+                    f"contains no blocks now; the {len(earlier_ids):,} blocks of its last import were not removed."
                 )
-                raise InvalidInput("source", origin, f"{problem}`satchel workspace forget` removes them")
+                remedy = "Check the source, or remove the blocks with `satchel workspace forget`"
+                raise InvalidInput("source", origin, f"{problem} {remedy}")
             loader.finish(earlier_ids)
         report.generation = self._store.generation
         return report
@@ -212,7 +213,9 @@ class Workspace:
         known = self.sources()
         left = {key: source for key, source in known.items() if name not in (source.name, source.path)}
         if len(left) == len(known):
-            raise InvalidInput("source", name, f"is not one of {', '.join(known) or 'none'}")
+            raise InvalidInput(
+                "source", name, f"no imported source has this name or path; known sources: {', '.join(known) or 'none'}"
+            )
         with self.edit() as edit:
             blocks = [block for key in known.keys() - left.keys() for block in self._store.blocks_from(key)]
             for block in blocks:
@@ -257,7 +260,7 @@ class Edit:
         _check(block)
         if len(block.content) > _MAX_CONTENT_CHARS:
             raise InvalidInput(
-                "content", block.id, f"is longer than {_MAX_CONTENT_CHARS:,} characters; put it in parts"
+                "content", block.id, f"is longer than {_MAX_CONTENT_CHARS:,} characters; split it into several blocks"
             )
         outline = outline_of(block)
         for piece in outline.pieces:
@@ -375,15 +378,18 @@ class _Loader:
             try:
                 self._edit.add(record)
             except UnknownBlock as error:
-                self._report.counts[type(record).__name__.lower()] -= 1
-                self._note(f"left out: {error}")
+                kind = type(record).__name__.lower()
+                self._report.counts[kind] -= 1
+                self._note(f"the {kind} was left out: {error}")
         gone = [block_id for block_id in earlier_ids if block_id not in self._seen]
         closed = [block_id for block_id in gone if self._edit.is_closed(block_id)]
         for block_id in gone:
             self._edit.remove(block_id)
         self._report.removed = len(gone)
         for block_id in closed:
-            self._note(f"{block_id!r} is gone, and with it what kept readers out; see who may read it now")
+            self._note(
+                f"{block_id!r} was removed, and its access restrictions with it; check who may read its text now"
+            )
 
     def _take_block(self, block: Block) -> None:
         if self._source is not None and block.id not in self._seen:
@@ -395,13 +401,13 @@ class _Loader:
         except InvalidInput as error:
             if error.field != "parent":
                 raise
-            self._note(f"{block.id!r} was made a root: {error}")
+            self._note(f"{block.id!r} was stored without a parent: {error}")
             self._edit.put(replace(block, parent=None), self._source or "")
 
     def _note(self, text: str) -> None:
         notes = self._report.notes
         if len(notes) <= _MAX_NOTES:
-            notes.append(text if len(notes) < _MAX_NOTES else "… and more")
+            notes.append(text if len(notes) < _MAX_NOTES else "… and further notes")
 
 
 def _check(block: Block) -> None:
@@ -414,11 +420,11 @@ def _check(block: Block) -> None:
         or not isinstance(block.position, (int, float))
         or not math.isfinite(block.position)
     ):
-        raise InvalidInput("position", block.position, f"must be a number (block {block.id!r})")
+        raise InvalidInput("position", block.position, f"must be a finite number (block {block.id!r})")
     for name in ("start_line", "end_line"):
         value = getattr(block, name)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LINE_NUMBER_LIMIT:
-            raise InvalidInput(name, value, f"must be the number of a line (block {block.id!r})")
+            raise InvalidInput(name, value, f"must be a line number, a whole number of at least 0 (block {block.id!r})")
     if block.last_modified is not None and not isinstance(block.last_modified, datetime):
         raise InvalidInput("last_modified", block.last_modified, f"must be a datetime (block {block.id!r})")
 

@@ -63,7 +63,7 @@ def gather(request: ContextRequest, view: CollectorContext, executor: Executor) 
     wait(begun.values(), timeout=view.config.deadline_ms / 1000)
     for name, collector in collectors.items():
         _add(gathered, name, collector, begun[name], view.config.deadline_ms)
-    gathered.notes += [f"{problem}; the context is without it" for problem in COLLECTORS.problems.values()]
+    gathered.notes += [f"{problem}; its items are missing from the context" for problem in COLLECTORS.problems.values()]
     _add_included(gathered, request, view)
     return gathered
 
@@ -90,11 +90,11 @@ def _add(
 ) -> None:
     if future.done() and isinstance(future.exception(), StoreUnavailable):
         future.result()  # raise: without the store, a partial context must not look complete
-    problem = _problem(future, deadline_ms)
+    problem = _problem(name, future, deadline_ms)
     if problem:
         future.cancel()
         gathered.failed[name] = problem
-        gathered.notes.append(f"the {name} collector {problem}; the context is without it")
+        gathered.notes.append(f"the {name} collector {problem}; its items are missing from the context")
         return
     items = future.result()
     if name not in set(SectionType):
@@ -106,7 +106,7 @@ def _add(
     gathered.cached = gathered.cached or getattr(collector, "cached", False)
 
 
-def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
+def _problem(name: str, future: Future[list[ContextItem]], deadline_ms: int) -> str:
     if not future.done():
         return f"did not finish within {deadline_ms} ms"
     error = future.exception()
@@ -115,7 +115,7 @@ def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
     # Messages of Satchel errors contain no text that the user may not read.
     if isinstance(error, SatchelError):
         return f"failed: {error}"
-    _log.error("a collector failed", exc_info=error)
+    _log.error("the %s collector failed", name, exc_info=error)
     return f"failed: {type(error).__name__}"
 
 
@@ -124,9 +124,9 @@ def _add_included(gathered: CollectedItems, request: ContextRequest, view: Colle
     ids = request.hints.include_blocks
     blocks = view.store.blocks(ids, view.filters) if ids else {}
     if len(blocks) < len(ids):
-        gathered.notes.append(f"{len(ids) - len(blocks)} of the blocks to include were not found")
+        gathered.notes.append(f"{len(ids) - len(blocks)} of {len(ids)} blocks in include_blocks were not found")
     for block in blocks.values():
-        gathered.items.append(item_of(block, _INCLUDED_RELEVANCE, SectionType.SEMANTIC, "asked for by the caller"))
+        gathered.items.append(item_of(block, _INCLUDED_RELEVANCE, SectionType.SEMANTIC, "included by the caller"))
 
 
 @dataclass(slots=True)

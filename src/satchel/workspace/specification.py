@@ -212,7 +212,9 @@ def validate(payload: ContextPayload, measure: Measure) -> ContextValidationResu
 
 def _of_text(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
     tokens = measure.counter.count(payload.serialized)
-    yield _check("budget", tokens <= measure.budget.total, f"{tokens} of {measure.budget.total} tokens")
+    yield _check(
+        "budget", tokens <= measure.budget.total, f"the text has {tokens} tokens, the budget {measure.budget.total}"
+    )
     stated = payload.metadata.total_tokens
     yield _check("token-count", tokens == stated, f"the text has {tokens} tokens, the metadata say {stated}")
     wrong = [
@@ -221,39 +223,47 @@ def _of_text(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCh
         if section.type != SectionType.SYSTEM
         and section.token_count != measure.counter.count(measure.assembler.section_text(section))
     ]
-    yield _check("section-token-counts", not wrong, f"not as written: {', '.join(wrong)}")
+    yield _check(
+        "section-token-counts", not wrong, f"token_count is not the count of the rendered section: {', '.join(wrong)}"
+    )
     query = payload.request.query if payload.request else ""
     same = measure.assembler.assemble(payload.sections, query) == payload.serialized
-    yield _check("text-shows-sections", same, "the text is not what the sections give")
+    yield _check("text-shows-sections", same, "the text differs from the rendered sections")
     yield _check("parses", *_parses(payload))
 
 
 def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
     items = payload.items
     outside = [item.block_id for item in items if not 0 <= item.relevance <= 1]
-    yield _check("relevance-range", not outside, f"outside 0..1: {outside[:3]}")
+    yield _check("relevance-range", not outside, f"blocks with a relevance outside 0..1: {outside[:3]}")
     blocks = _blocks(payload)
     ids = [item.block_id for item in blocks]
-    yield _check("distinct-blocks", len(set(ids)) == len(ids), "a block is in twice")
+    yield _check("distinct-blocks", len(set(ids)) == len(ids), "a block appears more than once")
     numbers = [item.number for item in blocks]
-    yield _check("citation-numbers", numbers == list(range(1, len(numbers) + 1)), f"{numbers[:10]} is not 1, 2, 3, …")
+    yield _check(
+        "citation-numbers",
+        numbers == list(range(1, len(numbers) + 1)),
+        f"the numbers are {numbers[:10]}, not 1, 2, 3, …",
+    )
     silent = [item.block_id for item in items if item.whole is not None and item.trim is None]
-    yield _check("receipts", not silent, f"cut without saying so: {silent[:3]}")
+    yield _check("receipts", not silent, f"blocks trimmed without a receipt: {silent[:3]}")
     excluded = set(payload.request.hints.exclude_blocks) if payload.request else set()
     included = sorted(excluded & set(ids))
-    yield _check("excluded-blocks", not included, f"in although excluded: {included[:3]}")
+    yield _check("excluded-blocks", not included, f"excluded blocks in the context: {included[:3]}")
     counted = payload.metadata.blocks_included
-    yield _check("block-counts", counted == len(blocks) <= payload.metadata.blocks_considered, f"{counted} counted")
+    considered = payload.metadata.blocks_considered
+    problem = f"{len(blocks)} blocks, but blocks_included={counted} and blocks_considered={considered}"
+    yield _check("block-counts", counted == len(blocks) <= considered, problem)
 
 
 def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
     ids = [item.block_id for item in _blocks(payload)]
     readable = measure.store.trails(ids, measure.filters)
     hidden = sum(block_id not in readable for block_id in ids)
-    yield _check("permissions", not hidden, f"{hidden} of the blocks may not be read by this user now")
+    yield _check("permissions", not hidden, f"the user may not read {hidden} of the {len(ids)} blocks")
     now = measure.store.generation
     then = payload.statistics.generation
-    yield _check("up-to-date", now == then, f"made from generation {then}, the workspace is at {now}")
+    yield _check("up-to-date", now == then, f"built from generation {then}, but the workspace has generation {now}")
 
 
 def _blocks(payload: ContextPayload) -> list[ContextItem]:
@@ -272,7 +282,7 @@ def _parses(payload: ContextPayload) -> tuple[bool, str]:
     if format is ContextFormat.MARKDOWN:
         titles = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
         missing = [title for title in titles if title not in _HEADING.findall(payload.serialized)]
-        return not missing, f"no heading for {', '.join(missing)}"
+        return not missing, f"the text has no heading for {', '.join(missing)}"
     return True, ""
 
 

@@ -193,7 +193,7 @@ class ContentTruncator:
         except Exception as error:  # the caller's model may raise any exception
             return "", f"the language model failed ({type(error).__name__})"
         made = make_visible(made).text.strip() if isinstance(made, str) else ""
-        return made, "" if made else "the language model gave no answer"
+        return made, "" if made else "the language model returned no text"
 
     def _worths(self, parts: list[str]) -> list[float]:
         term_count, part_count = max(1, len(self._query_terms)), len(parts)
