@@ -928,11 +928,11 @@ def test_lines_that_moved_are_shown_where_they_are_and_those_that_went_are_not(
     assert set(result.notes) == {
         "src/zebra.py has changed since it was indexed",
         "src/giraffe.py has changed since it was indexed",
-        "docs/animals.md is gone",
+        "docs/animals.md is missing",
     }
     built = engine.build("how many stripes has a zebra, how long is a giraffe's neck")
     assert built.files_included == ("src/zebra.py",)
-    assert "docs/animals.md is gone" in built.notes
+    assert "docs/animals.md is missing" in built.notes
 
 
 def let_the_clock_tick() -> None:
@@ -1265,7 +1265,7 @@ def test_links_out_of_the_workspace_are_not_followed(work: Path) -> None:
         (work / "sub").symlink_to(outside)
         result = engine.search("okapi quagga")
         assert not any("okapi" in hit.content for hit in result.hits)
-        assert "sub/okapi.py is gone" in result.notes
+        assert "sub/okapi.py is missing" in result.notes
         assert engine.expand("sub/okapi.py").stale
         assert "'okapi'" not in engine.expand("sub/okapi.py").text
         engine.index()

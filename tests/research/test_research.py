@@ -283,7 +283,7 @@ class TestBuilding:
         shelf = Shelf({("d", 1): "here"}, {("d", 1): 0.5, ("gone", 3): 0.9})
         context = built(shelf_builder(shelf), "q")
         assert [one.doc_id for one in context.sources] == ["d"]
-        assert "gone page 3" in context.notes[0]
+        assert "gone, page 3" in context.notes[0]
 
     def test_a_document_that_is_written_anew_meanwhile_is_searched_again(self) -> None:
         shelf = Shelf({("d", 1): "here", ("e", 1): "there"})

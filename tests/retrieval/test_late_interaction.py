@@ -89,9 +89,9 @@ def test_strange_numbers_neither_win_nor_spread(strange: float) -> None:
 
 
 def test_vectors_of_another_length_are_refused_with_both() -> None:
-    with pytest.raises(InvalidInput, match=r"\(2, 5\).*the question's 4"):
+    with pytest.raises(InvalidInput, match=r"\(2, 5\).*with 4 dimensions"):
         max_sim(np.eye(2, 4, dtype=np.float32), [np.eye(2, 5, dtype=np.float32)])
-    with pytest.raises(InvalidInput, match="one in each row"):
+    with pytest.raises(InvalidInput, match="one vector in each row"):
         max_sim(np.ones(4, np.float32), [])
 
 

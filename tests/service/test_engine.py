@@ -264,7 +264,7 @@ def test_a_file_that_is_gone_is_left_out_with_a_note(engine: ContextEngine, fold
     (folder / "src/retry.py").unlink()
     result = engine.build("backoff delay")
     assert "src/retry.py" not in result.files_included
-    assert "src/retry.py is gone" in result.notes
+    assert "src/retry.py is missing" in result.notes
 
 
 # -- incremental

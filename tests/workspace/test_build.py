@@ -480,7 +480,7 @@ def test_code_that_changed_on_disk_is_noted(empty: ContextEngine) -> None:
     payload = empty.build(request("zebra crossing", focus=Focus(block_id="a.py#alpha")))
     assert any("a.py has changed" in note for note in payload.notes)
     (empty.root / "a.py").unlink()
-    assert any("a.py is gone" in n for n in empty.build(request("zebra", focus=Focus(block_id="a.py#alpha"))).notes)
+    assert any("a.py is missing" in n for n in empty.build(request("zebra", focus=Focus(block_id="a.py#alpha"))).notes)
 
 
 def test_a_block_with_the_id_of_a_turn_is_not_the_turn(empty: ContextEngine) -> None:

@@ -88,10 +88,10 @@ class ContextBuilder:
     ) -> ResearchContext:
         """The best pages for a question, numbered, within the budget."""
         if not isinstance(query, str) or not query.strip():
-            raise InvalidOption("query", query, "must not be empty: what is to be answered?")
+            raise InvalidOption("query", query, "must not be empty")
         as_count(InvalidOption, "num_results", num_results, 1)
         if not (include_text or include_visual):
-            raise InvalidOption("include_text", include_text, "one of include_text and include_visual must be True")
+            raise InvalidOption("include_text", include_text, "include_text or include_visual must be True")
         mode = SearchMode.TEXT if include_text else SearchMode.VISUAL
         mode = SearchMode.HYBRID if include_text and include_visual else mode
         started = perf_counter()
@@ -131,9 +131,9 @@ class ContextBuilder:
         ]
         notes = [*getattr(hits, "notes", ()), *(note for note in fetched.values() if isinstance(note, str))]
         if pages and not sources:
-            notes.append(f"no page fits into {self.max_tokens} tokens, not even a part of the best one")
+            notes.append(f"not even an excerpt of the best page fits into {self.max_tokens} tokens; raise the budget")
         if pages and max(page.relevance_score for page in pages.values()) < _MIN_ANSWER_RELEVANCE:
-            notes.append("none of these pages seems to answer the question; they are only the nearest")
+            notes.append("no page seems to answer the question; these pages are only the nearest matches")
         return ResearchContext(
             **built.fields,
             sources=sources,
@@ -208,12 +208,12 @@ class ContextBuilder:
             metadata = await self._metadata(hit)
             text = await texts.text(doc_id, page)
         except SatchelError as error:
-            return f"document {doc_id} page {page} could not be read: {error}"
+            return f"document {doc_id}, page {page} could not be read: {error}"
         if metadata is not None and text is None:
             # A page without text may be a picture; a page without metadata is gone.
             metadata = metadata if await _answered(self.chroma_client.get_page_metadata, doc_id, page) else None
         if metadata is None:
-            return _Gone(f"document {doc_id} page {page} was found, but is no longer in the library")
+            return _Gone(f"document {doc_id}, page {page} was removed from the library after the search")
         score = min(1.0, max(0.0, float(hit["score"])))
         return SourceDocument.from_metadata(metadata, markdown=text or "", score=score)
 
@@ -353,7 +353,7 @@ def _checked(i: int, result: Mapping[str, Any]) -> tuple[tuple[str, int], float]
     except (KeyError, TypeError):
         raise InvalidInput(f"results[{i}]", result, "must have doc_id, page and score") from None
     if not isinstance(doc_id, str) or isinstance(page, bool) or not isinstance(page, Integral):
-        raise InvalidInput(f"results[{i}]", (doc_id, page), "must have text as doc_id and a whole number as page")
+        raise InvalidInput(f"results[{i}]", (doc_id, page), "doc_id must be text, and page must be a whole number")
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise InvalidInput(f"results[{i}].score", score, "must be a number")
     return (doc_id, int(page)), float(score)

@@ -246,7 +246,10 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
                 self.engine.index()
             hits = self._search(query, num_results, mode, notes)
             stale = self._stale(hits)
-        notes += [f"{path} has changed since it was indexed; index it again" for path in sorted(stale)]
+        notes += [
+            f"{path} has changed since it was indexed and was left out; index the folder again"
+            for path in sorted(stale)
+        ]
         return PageHits((hit for hit in hits if hit["metadata"]["source_path"] not in stale), dict.fromkeys(notes))
 
     def _search(self, query: str, num_results: int, mode: SearchMode, notes: list[str]) -> list[PageHit]:
@@ -258,7 +261,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
                 hits += self._by_look(query, num_results)
             except IndexProblem as problem:
                 # Page vectors may be missing where the index folder is read-only.
-                notes.append(f"pages were not looked at: {problem}")
+                notes.append(f"the visual search of pages was skipped: {problem}")
         hits.sort(key=lambda hit: -hit["score"])
         return hits
 

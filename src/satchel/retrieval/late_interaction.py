@@ -38,7 +38,7 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The rows scaled to unit length; rows of length zero or with NaN or infinity become zeros."""
     rows = np.asarray(vectors, np.float32)
     if rows.ndim != 2:
-        raise InvalidInput("vectors", rows.shape, "must be a table of vectors, one in each row")
+        raise InvalidInput("vectors", rows.shape, "must be a two-dimensional array with one vector in each row")
     if not rows.size:
         return rows
     rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, np.float32(0))
@@ -59,7 +59,9 @@ def max_sim(question: NDArray[np.float32], pages: Sequence[NDArray[np.float32]])
     for page in pages:
         if page.ndim != 2 or (len(page) and page.shape[1] != query_rows.shape[1]):
             raise InvalidInput(
-                "pages", page.shape, f"must be tables of vectors as long as the question's {query_rows.shape[1]}"
+                "pages",
+                page.shape,
+                f"must be arrays of vectors with {query_rows.shape[1]} dimensions, like the question's vectors",
             )
     for block in _blocks(pages):
         scores[block] = _best(query_rows, [pages[i] for i in block])
@@ -141,7 +143,7 @@ def pack_vectors(vectors: NDArray[np.float32]) -> bytes:
     rows = unit_rows(vectors)
     if len(rows) > MOST_VECTORS or rows.shape[1] > MOST_DIMENSIONS:
         raise InvalidInput(
-            "vectors", rows.shape, f"must be at most {MOST_VECTORS} of at most {MOST_DIMENSIONS} numbers"
+            "vectors", rows.shape, f"must be at most {MOST_VECTORS} vectors of at most {MOST_DIMENSIONS} dimensions"
         )
     scales = np.abs(rows).max(axis=1, initial=0) / _INT8_STEPS
     steps = np.rint(rows / np.where(scales > 0, scales, 1)[:, np.newaxis]).astype(np.int8)
@@ -151,15 +153,17 @@ def pack_vectors(vectors: NDArray[np.float32]) -> bytes:
 def unpack_vectors(packed: bytes) -> NDArray[np.float32]:
     """Unpack the bytes of `pack_vectors` into unit vectors; `InvalidInput` for any malformed bytes."""
     if len(packed) < _HEADER.size:
-        raise InvalidInput("packed", packed[:16], "is too short to be packed vectors")
+        raise InvalidInput("packed", packed[:16], "is shorter than the header of packed vectors")
     magic, rows, dimensions = _HEADER.unpack_from(packed)
     if magic != _MAGIC:
-        raise InvalidInput("packed", packed[:16], "does not begin like packed vectors")
+        raise InvalidInput("packed", packed[:16], "does not begin with the magic number of packed vectors")
     if (
         rows > MOST_VECTORS
         or dimensions > MOST_DIMENSIONS
         or len(packed) != _HEADER.size + math.prod((rows, dimensions))
     ):
-        raise InvalidInput("packed", packed[:16], f"does not hold the {rows} vectors of {dimensions} that it claims")
+        raise InvalidInput(
+            "packed", packed[:16], f"does not contain {rows} vectors of {dimensions} dimensions, as its header says"
+        )
     steps = np.frombuffer(packed, np.int8, offset=_HEADER.size).reshape(rows, dimensions)
     return unit_rows(steps.astype(np.float32))

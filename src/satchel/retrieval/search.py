@@ -125,7 +125,7 @@ def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> 
         place = LineRange(piece.first_line, piece.last_line, piece.text, piece.page)
         is_changed = now.verdict is Verdict.CHANGED
         if now.verdict is not Verdict.SAME:
-            notes.append(f"{piece.path} {'has changed since it was indexed' if is_changed else 'is gone'}")
+            notes.append(f"{piece.path} {'has changed since it was indexed' if is_changed else 'is missing'}")
             place = find_again(piece.path, now, place, piece.title) if is_changed else None
         if place is None:
             return None

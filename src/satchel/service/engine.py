@@ -337,7 +337,7 @@ class ContextEngine:
             for path in sorted(paths & known.keys()):
                 verdict = disk.judge(path, known[path])
                 if verdict is not Verdict.SAME:
-                    notes.append(f"{path} {'is gone' if verdict is Verdict.GONE else 'has changed'}; index it again")
+                    notes.append(f"{path} {'is missing' if verdict is Verdict.GONE else 'has changed'}; index again")
         return notes
 
     def _context(self, request: ContextRequest, config: ContextConfig) -> CollectorContext:
