@@ -316,15 +316,15 @@ def test_truncate_goes_on_with_what_fits_when_the_best_cannot_be_trimmed() -> No
 
 
 def test_what_is_wrong_with_the_call_is_said() -> None:
-    with pytest.raises(InvalidOption, match="must be ContextBuildOptions"):
+    with pytest.raises(InvalidOption, match="must be a ContextBuildOptions"):
         assemble([chunk()], {"max_tokens": 5})  # type: ignore[arg-type]
-    with pytest.raises(InvalidHit, match="not one hit"):
+    with pytest.raises(InvalidHit, match="not a single hit"):
         assemble(chunk())  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="name of a model"):
         counter_for(5)  # type: ignore[arg-type]
     from langchain_core.documents import Document
 
-    with pytest.raises(InvalidHit, match="use from_langchain"):
+    with pytest.raises(InvalidHit, match="with from_langchain"):
         assemble([Document(page_content="x")])  # type: ignore[list-item]
 
 

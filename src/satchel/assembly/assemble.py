@@ -51,9 +51,9 @@ def assemble(
     started = perf_counter()
     options = options if options is not None else ContextBuildOptions()
     if not isinstance(options, ContextBuildOptions):
-        raise InvalidOption("options", options, "must be ContextBuildOptions")
+        raise InvalidOption("options", options, "must be a ContextBuildOptions")
     if isinstance(hits, (KnowledgeChunk, EntityResult)):
-        raise InvalidHit("hits", hits, "must be a list of hits, not one hit")
+        raise InvalidHit("hits", hits, "must be a list of hits, not a single hit")
     candidates = prepare(hits, expand_context=options.expand_context)
     if not candidates:
         return ContextBuildResult.EMPTY
@@ -161,13 +161,13 @@ def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
     if set(built.admitted.dropped.values()) == {Reason.BELOW_RELEVANCE} and not built.admitted.candidates:
         best = max(candidate.relevance for candidate in built.candidates)
         least = options.min_relevance
-        yield f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale"
+        yield f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale the scores"
     listed = isinstance(built.layout, ChunkLayout) and built.layout.with_sources
     if options.include_sources and not listed and built.packed.draft.candidates:
-        yield "the list of sources did not fit and was left out"
+        yield "the list of sources did not fit into the budget and was left out"
     counter = built.layout.counter
     if not counter.exact:
-        yield f"tokens are estimated ({counter.name}), not counted"
+        yield f"token counts are estimated ({counter.name}), not exact"
 
 
 def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:

@@ -42,9 +42,9 @@ def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bo
 def _hint(hit: object) -> str:
     """The adapter that converts the object into hits, where the object's library is known."""
     if hasattr(hit, "page_content") or (isinstance(hit, tuple) and hit and hasattr(hit[0], "page_content")):
-        return "; use from_langchain(documents)"
+        return "; convert LangChain documents with from_langchain(documents)"
     if hasattr(hit, "node") or hasattr(hit, "get_content"):
-        return "; use from_llamaindex(nodes)"
+        return "; convert LlamaIndex nodes with from_llamaindex(nodes)"
     return ""
 
 
@@ -293,7 +293,7 @@ def rerank(
         case RerankingStrategy.RECENCY:
             fresh, reference = recency_signals(items, now)
             mixed = {i: (1 - RECENCY_SHARE) * s + RECENCY_SHARE * fresh[i] for i, s in scores.items()}
-            note = f"recency is measured from {reference.isoformat()}" if reference else "no hit has a date"
+            note = f"recency is measured from {reference.isoformat()}" if reference else "recency: no hit has a date"
             return Ranking(mixed, {i: {"recency": value} for i, value in fresh.items()}, note)
         case RerankingStrategy.CROSS_ENCODER:
             return _by_cross_encoder(items, query, cross_encoder)
@@ -304,7 +304,7 @@ def _by_cross_encoder(items: Sequence[Candidate], query: str | None, cross_encod
     if cross_encoder is None:
         raise RerankerMissing(RerankingStrategy.CROSS_ENCODER)
     if not query:
-        note = "reranking by a cross-encoder needs a query; hits keep their relevance"
+        note = "reranking by a cross-encoder needs a query; the hits are ranked by relevance"
         return by_relevance(items)._replace(note=note)
     judged = cross_encoder.score(query, [item.text or item.summary for item in items])
     new = {item.place: min(1.0, max(0.0, float(s))) for item, s in zip(items, judged, strict=True)}

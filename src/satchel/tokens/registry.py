@@ -54,11 +54,11 @@ def from_file(path: str) -> FamilyCounter:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise TokenizerUnavailable(path, f"cannot be read ({error.strerror})") from error
+        raise TokenizerUnavailable(path, f"the file cannot be read ({error.strerror})") from error
     try:
         return FamilyCounter(path, splintr.from_json_bytes(data))
     except Exception as error:
-        raise TokenizerUnavailable(path, f"is not a usable tokenizer.json ({error})") from error
+        raise TokenizerUnavailable(path, f"the file is not a usable tokenizer.json ({error})") from error
 
 
 def _splintr(name: str) -> Any:
@@ -259,7 +259,7 @@ def estimate_tokens(
 ) -> int:
     """Number of tokens in the text, by the given method or the named tokenizer."""
     if tokenizer is not None and method == TokenEstimationMethod.WORD_BASED:
-        raise InvalidOption("tokenizer", tokenizer, "cannot be used while the method is word_based")
+        raise InvalidOption("tokenizer", tokenizer, "cannot be combined with the method word_based")
     if tokenizer is not None:
         method = TokenEstimationMethod.TOKENIZER
     return counter_for_method(TokenEstimationMethod(method), tokenizer).count(text)

@@ -198,7 +198,7 @@ def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
         return tuple(context.citable_sources())
     sources = tuple(context) if isinstance(context, Iterable) else (context,)
     if not all(isinstance(source, CitableSource) for source in sources):
-        raise InvalidInput("context", context, "must be a context, or sources that can be cited")
+        raise InvalidInput("context", context, "must be a context, or a list of CitableSource values")
     return sources
 
 
