@@ -34,9 +34,9 @@ class Coverage:
         times = Counter(chain.from_iterable(unit_sets))
         self._alone: list[float] = []
         self._shared: list[dict[str, float]] = []
-        for score, own in zip(scores, unit_sets, strict=True):
-            worth = score / (sum(map(len, own)) or 1)
-            shared = {unit: len(unit) * worth for unit in sorted(own) if times[unit] > 1}
+        for score, text_units in zip(scores, unit_sets, strict=True):
+            worth = score / (sum(map(len, text_units)) or 1)
+            shared = {unit: len(unit) * worth for unit in sorted(text_units) if times[unit] > 1}
             self._shared.append(shared)
             self._alone.append(score - sum(shared.values()))
         self.overlaps = any(self._shared)

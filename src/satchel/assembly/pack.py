@@ -230,9 +230,9 @@ class _Packer:
             if candidate.place in inside:
                 return
             # Alone, a candidate pays for no second section title and no separator: the count of its own draft decides.
-            alone_in = self._layout.draft([candidate])
-            if alone_in.tokens <= self._rules.max_tokens:
-                self._draft = alone_in
+            single_draft = self._layout.draft([candidate])
+            if single_draft.tokens <= self._rules.max_tokens:
+                self._draft = single_draft
                 return
 
     def _fill(self) -> None:

@@ -99,7 +99,11 @@ class SourceDocument:
     @classmethod
     def from_metadata(cls, metadata: PageMetadata, *, markdown: str = "", score: float = 0.0) -> SourceDocument:
         """Make a source from the metadata and the text of a page."""
-        shared = {own.name: getattr(metadata, own.name) for own in fields(cls) if hasattr(metadata, own.name)}
+        shared = {
+            attribute.name: getattr(metadata, attribute.name)
+            for attribute in fields(cls)
+            if hasattr(metadata, attribute.name)
+        }
         return cls(**shared, thumbnail_path=metadata.thumb_path, markdown_content=markdown, relevance_score=score)
 
     @property
@@ -163,8 +167,8 @@ def source_dict(source: Source) -> dict[str, Any]:
 
 def source_from_dict(values: Mapping[str, Any]) -> ContextSource:
     """Read a source from the output of `source_dict`."""
-    own = {key: values[key] for key in _SOURCE_KEYS if key not in ("id", "path")}
-    return ContextSource(entity_id=values["id"], file=values["path"], **own)
+    other_fields = {key: values[key] for key in _SOURCE_KEYS if key not in ("id", "path")}
+    return ContextSource(entity_id=values["id"], file=values["path"], **other_fields)
 
 
 class CitableSource(NamedTuple):
@@ -359,9 +363,9 @@ class BuildStatistics:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> BuildStatistics:
         """Read statistics from the output of `to_dict`."""
-        own = {own.name: values[own.name] for own in fields(cls) if own.name in values}
-        own |= {"collectors_used": tuple(values["collectors_used"])}
-        return cls(build_time=timedelta(milliseconds=values["build_ms"]), **own)
+        given = {attribute.name: values[attribute.name] for attribute in fields(cls) if attribute.name in values}
+        given |= {"collectors_used": tuple(values["collectors_used"])}
+        return cls(build_time=timedelta(milliseconds=values["build_ms"]), **given)
 
     def to_dict(self, ledger: Ledger) -> dict[str, Any]:
         """The statistics as a JSON-compatible dictionary, with counts of the fates in the ledger."""
@@ -370,7 +374,11 @@ class BuildStatistics:
             "candidates": len(ledger),
             **{fate.value: fates[fate] for fate in Fate},
             "build_ms": round(self.build_time.total_seconds() * 1000, 3),
-            **{own.name: getattr(self, own.name) for own in fields(self) if own.name != "build_time"},
+            **{
+                attribute.name: getattr(self, attribute.name)
+                for attribute in fields(self)
+                if attribute.name != "build_time"
+            },
             "collectors_used": list(self.collectors_used),
             "collectors_failed": dict(self.collectors_failed),
         }

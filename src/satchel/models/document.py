@@ -98,12 +98,12 @@ class PageMetadata:
     def from_mapping(cls, stored: Mapping[str, Any]) -> PageMetadata:
         """Read metadata from a collection of any origin; values of a wrong type are ignored."""
         values: dict[str, Any] = {}
-        for own in fields(cls):
-            value, kind = stored.get(own.name), _TYPES[str(own.type)]
+        for attribute in fields(cls):
+            value, kind = stored.get(attribute.name), _TYPES[str(attribute.type)]
             if kind is int and isinstance(value, float) and value.is_integer():
                 value = int(value)
             if isinstance(value, kind) and not isinstance(value, bool):
-                values[own.name] = value
+                values[attribute.name] = value
         if "doc_id" not in values or values.get("page", 0) < 1:
             raise InvalidInput(
                 "metadata", dict(list(stored.items())[:8]), "must contain doc_id, and page of at least 1"

@@ -236,16 +236,16 @@ def _section_dict(section: ContextSection) -> dict[str, Any]:
 
 
 def _item_dict(item: ContextItem) -> dict[str, Any]:
-    where = item.metadata
+    metadata = item.metadata
     return {
         "blockId": item.block_id,
         "blockType": str(item.block_type),
         "content": item.content,
         "relevance": round(item.relevance, 4),
         "metadata": {
-            "pageTitle": where.page_title,
-            "path": list(where.path),
-            "lastModified": where.last_modified.isoformat() if where.last_modified else None,
+            "pageTitle": metadata.page_title,
+            "path": list(metadata.path),
+            "lastModified": metadata.last_modified.isoformat() if metadata.last_modified else None,
         },
     }
 

@@ -312,16 +312,16 @@ def _keep_excerpt(query: str) -> Trimmer:
 
     def trim(page: Candidate, room: int, cost: Cost) -> Trimmed | None:
         text, terms = page.text, understand(query).terms
-        most = min(len(text), room * _FIRST_CHARS_PER_TOKEN)
-        while most >= _MIN_EXCERPT_CHARS:
-            part = _at_a_word(excerpt(text, terms, most).text, most)
+        max_chars = min(len(text), room * _FIRST_CHARS_PER_TOKEN)
+        while max_chars >= _MIN_EXCERPT_CHARS:
+            part = _at_a_word(excerpt(text, terms, max_chars).text, max_chars)
             missing = len(text) - len(part)
             receipt = f"[truncated: {missing} of {len(text)} characters of this page are not shown]"
             missing_lines = text.count("\n") - part.count("\n")
             shorter = page._replace(text=f"{part}\n{receipt}", trim=Trim(page.id, missing_lines, missing))
             if cost(shorter) <= room:
                 return Trimmed(shorter)
-            most = int(most * _SHRINK_FACTOR)
+            max_chars = int(max_chars * _SHRINK_FACTOR)
         return None
 
     return trim
@@ -332,11 +332,11 @@ def _checked_source(name: str, source: object) -> None:
         raise InvalidInput(name, source, "must be a SourceDocument")
 
 
-def _at_a_word(text: str, most: int) -> str:
+def _at_a_word(text: str, max_chars: int) -> str:
     """The first `most` characters of the text, cut at the end of a word."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text.rstrip()
-    cut = text[:most]
+    cut = text[:max_chars]
     return (cut[: max(cut.rfind(" "), cut.rfind("\n"))] if re.search(r"\s", cut.strip()) else cut).rstrip()
 
 

@@ -68,10 +68,10 @@ class PageImages:
         if data is None:
             return None
         width = _THUMBNAIL_WIDTH_PX if thumbnail else None
-        made = self._readers().render(data, path, page, width=width, format="jpeg")
-        if isinstance(made, Unreadable):
+        image = self._readers().render(data, path, page, width=width, format="jpeg")
+        if isinstance(image, Unreadable):
             return None
-        self._keep(place, made)
+        self._write(place, image)
         return place
 
     def close(self) -> None:
@@ -87,16 +87,16 @@ class PageImages:
                 self._started = self._ending.enter_context(readers_for(self.source.documents, 1))
             return self._started
 
-    def _keep(self, place: Path, data: bytes) -> None:
+    def _write(self, place: Path, data: bytes) -> None:
         """Write the image atomically."""
         self.target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        passing = place.with_suffix(f".{secrets.token_hex(4)}.part")
+        temporary_file = place.with_suffix(f".{secrets.token_hex(4)}.part")
         try:
-            passing.write_bytes(data)
-            os.replace(passing, place)
+            temporary_file.write_bytes(data)
+            os.replace(temporary_file, place)
         finally:
             with suppress(OSError):
-                passing.unlink()
+                temporary_file.unlink()
 
 
 T = TypeVar("T")
@@ -269,10 +269,14 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         """The paths of the hits whose files changed or vanished since indexing."""
         from satchel.retrieval.freshness import Verdict
 
-        known = self.engine.store.files()
+        indexed_files = self.engine.store.files()
         paths = {hit["metadata"]["source_path"] for hit in hits}
         with self.engine.folder.opened() as disk:
-            return {path for path in paths if path not in known or disk.judge(path, known[path]) is not Verdict.SAME}
+            return {
+                path
+                for path in paths
+                if path not in indexed_files or disk.judge(path, indexed_files[path]) is not Verdict.SAME
+            }
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
         pages: dict[PageKey, PageHit] = {}
@@ -299,21 +303,21 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         filters = self._filters()
         paths = self.doc_ids()
         keys, pooled = self.page_vectors.pooled(paths)
-        most = max(_RESCORED_PAGES, num_results)
+        page_limit = max(_RESCORED_PAGES, num_results)
         ranked = two_stage(
             self.page_embedder.embed_query(query),
             pooled,
             lambda rows: self.page_vectors.fetch([keys[row] for row in rows]),
-            first=most,
-            top_k=most,
+            first=page_limit,
+            top_k=page_limit,
         )
         # Every page is somewhat similar to every question: only similarity above the median counts.
-        usual = ranked[(len(ranked) - 1) // 2][1] if len(ranked) > 2 else 0.0
+        median_score = ranked[(len(ranked) - 1) // 2][1] if len(ranked) > 2 else 0.0
         hits = []
         for row, score in ranked[:num_results]:
             page = self._page(paths[keys[row].doc_id], keys[row].page, filters)
             if page is not None:
-                above = max(0.0, (score - usual) / (1 - usual)) if usual < 1 else 0.0
+                above = max(0.0, (score - median_score) / (1 - median_score)) if median_score < 1 else 0.0
                 hits.append(_hit(page, _VISUAL_WEIGHT * above, SearchMode.VISUAL))
         return hits
 
@@ -321,9 +325,11 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         """Embed the readable pages without vectors; return the number of documents embedded."""
         filters = self._filters()
         documents = self.doc_ids()
-        known = self.page_vectors.documents()
-        self.page_vectors.drop(known - {state.content_hash.hex() for state in self.engine.store.files().values()})
-        lacking = sorted(documents.keys() - known)
+        embedded_documents = self.page_vectors.documents()
+        self.page_vectors.drop(
+            embedded_documents - {state.content_hash.hex() for state in self.engine.store.files().values()}
+        )
+        lacking = sorted(documents.keys() - embedded_documents)
         for doc_id in _watched(lacking, watcher):
             pages = self.engine.store.pages_of(documents[doc_id], filters)
             self.page_vectors.put(doc_id, dict(self._looked_at(doc_id, pages)))
@@ -332,12 +338,12 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     def _looked_at(self, doc_id: str, pages: list[StoredPage]) -> Iterable[tuple[int, Any]]:
         needs_images = self.page_embedder.needs_images
         for first in range(0, len(pages), _PAGES_PER_BATCH):
-            some = pages[first : first + _PAGES_PER_BATCH]
-            pictures = [self._picture(page.path, doc_id, page.page.number) if needs_images else b"" for page in some]
+            batch = pages[first : first + _PAGES_PER_BATCH]
+            pictures = [self._picture(page.path, doc_id, page.page.number) if needs_images else b"" for page in batch]
             views = [
-                PageView(picture, page.text, page.page.captions) for picture, page in zip(pictures, some, strict=True)
+                PageView(picture, page.text, page.page.captions) for picture, page in zip(pictures, batch, strict=True)
             ]
-            for page, rows in zip(some, self.page_embedder.embed_pages(views), strict=True):
+            for page, rows in zip(batch, self.page_embedder.embed_pages(views), strict=True):
                 yield page.page.number, rows
 
     def _picture(self, path: str, doc_id: str, page: int) -> bytes:
@@ -390,11 +396,11 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
             for stored in self.engine.store.pages_of(path, filters)
             if not all(self.images.existing(doc_id, stored.page.number, thumbnail=small) for small in (False, True))
         ]
-        made = 0
+        page_count = 0
         for page in _watched(lacking, watcher):
-            both = [self.images.image(*page, thumbnail=small) for small in (False, True)]
-            made += all(both)
-        return made
+            images = [self.images.image(*page, thumbnail=small) for small in (False, True)]
+            page_count += all(images)
+        return page_count
 
     def doc_ids(self) -> dict[str, str]:
         """The readable documents: path by document id."""

@@ -302,10 +302,10 @@ def widened(lines: Sequence[str], first: int, last: int, more: int) -> tuple[int
     from satchel.models.document import is_border  # imported late: most questions do not expand
 
     # Stop at page borders: lines beyond belong to another page.
-    least, most = max(1, first - more), min(len(lines), last + more)
-    while first > least and not is_border(lines[first - 2]):
+    min_line, max_line = max(1, first - more), min(len(lines), last + more)
+    while first > min_line and not is_border(lines[first - 2]):
         first -= 1
-    while last < most and not is_border(lines[last]):
+    while last < max_line and not is_border(lines[last]):
         last += 1
     while last > first and not lines[last - 1].strip():
         last -= 1

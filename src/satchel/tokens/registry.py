@@ -164,13 +164,13 @@ def _is_in_family(prefix: str, model: str) -> bool:
 
 @cache
 def _counter_named(name: str) -> TokenCounter:
-    how = describe_tokenizer(name)
-    if how.vocabulary in ENCODINGS:
-        counter: TokenCounter = OpenAICounter(how.vocabulary)
+    tokenization = describe_tokenizer(name)
+    if tokenization.vocabulary in ENCODINGS:
+        counter: TokenCounter = OpenAICounter(tokenization.vocabulary)
     else:
-        counter = bundled(name, how.vocabulary)
-    if how.margin_percent:
-        return MarginCounter(name, counter, how.margin_percent)
+        counter = bundled(name, tokenization.vocabulary)
+    if tokenization.margin_percent:
+        return MarginCounter(name, counter, tokenization.margin_percent)
     return counter
 
 

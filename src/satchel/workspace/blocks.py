@@ -211,16 +211,16 @@ class Workspace:
     def forget(self, name: str) -> int:
         """Remove a source with its blocks; returns the number of removed blocks."""
         known = self.sources()
-        left = {key: source for key, source in known.items() if name not in (source.name, source.path)}
-        if len(left) == len(known):
+        remaining = {key: source for key, source in known.items() if name not in (source.name, source.path)}
+        if len(remaining) == len(known):
             raise InvalidInput(
                 "source", name, f"no imported source has this name or path; known sources: {', '.join(known) or 'none'}"
             )
         with self.edit() as edit:
-            blocks = [block for key in known.keys() - left.keys() for block in self._store.blocks_from(key)]
+            blocks = [block for key in known.keys() - remaining.keys() for block in self._store.blocks_from(key)]
             for block in blocks:
                 edit.remove(block)
-            edit.set_fact(_SOURCES_FACT, _as_json(left))
+            edit.set_fact(_SOURCES_FACT, _as_json(remaining))
         return len(blocks)
 
     def changed_sources(self) -> list[Source]:

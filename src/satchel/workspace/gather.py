@@ -158,20 +158,20 @@ def is_block(item: ContextItem) -> bool:
 
 def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candidate:
     """The item as a candidate for the pipeline."""
-    where = item.place
+    location = item.place
     return Candidate(
         place=place,
         id=item.block_id,
         kind=CandidateKind.BLOCK,
-        path=where.path if where else item.file_path or item.source_path,
+        path=location.path if location else item.file_path or item.source_path,
         name=item.metadata.page_title or "",
         type=str(item.block_type),
         section=item.section,
         text=item.content,
         language=item.language,
-        first_line=where.line if where else None,
-        last_line=where.end_line if where else None,
-        page=where.page if where else None,
+        first_line=location.line if location else None,
+        last_line=location.end_line if location else None,
+        page=location.page if location else None,
         relevance=item.relevance,
         modified=item.metadata.last_modified,
         made_visible=made_visible,

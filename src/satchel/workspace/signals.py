@@ -136,12 +136,12 @@ def affinities(
     now: datetime,
 ) -> dict[str, float]:
     """Affinity of a user to each item: 1 - e^-(activity); recent activity counts more, activity on the page half."""
-    own: dict[str, float] = defaultdict(float)
+    of_block: dict[str, float] = defaultdict(float)
     of_page: dict[str, float] = defaultdict(float)
     for activity in activities:
         age = (now - activity.timestamp) / _DAY
         worth = _ACTION_WEIGHTS.get(activity.action, 0.0) * min(1.0, max(0.0, 1 - age / RECENCY_DAYS))
-        own[activity.block] += worth
+        of_block[activity.block] += worth
         of_page[page_of(trails.get(activity.block, ())) or ""] += worth
     values: dict[str, float] = {}
     for item in items:
@@ -149,10 +149,10 @@ def affinities(
         if any(step.id in user.pinned for step in trail):
             values[item.block_id] = 1.0
             continue
-        mine = own[item.block_id]
+        block_activity = of_block[item.block_id]
         page = page_of(trail)
-        around = of_page[page] - mine if page else 0.0
-        value = 1 - math.exp(-(mine + _SAME_PAGE_WEIGHT * max(0.0, around)))
+        page_activity = of_page[page] - block_activity if page else 0.0
+        value = 1 - math.exp(-(block_activity + _SAME_PAGE_WEIGHT * max(0.0, page_activity)))
         if item.block_type in user.preferred_types:
             value = max(value, _PREFERRED_TYPE_AFFINITY)
         if value:

@@ -128,9 +128,13 @@ class ContentTruncator:
             chosen.remove(min(chosen, key=lambda i: (worth[i], -i)))
             text = _joined(parts, chosen)
         # A repetitive text yields few distinct sentences: then the beginning is the better extract.
-        answers = any(worth[i] >= 1 for i in chosen) or any(self._matched_terms(parts[i]) for i in chosen)
-        little = self._counter.count(text) < _MIN_FILLED_SHARE * max_tokens
-        return self.truncate_from_end(content, max_tokens) if not text.strip() or (little and not answers) else text
+        has_query_terms = any(worth[i] >= 1 for i in chosen) or any(self._matched_terms(parts[i]) for i in chosen)
+        is_short = self._counter.count(text) < _MIN_FILLED_SHARE * max_tokens
+        return (
+            self.truncate_from_end(content, max_tokens)
+            if not text.strip() or (is_short and not has_query_terms)
+            else text
+        )
 
     def extract_lines(self, content: str, max_tokens: int) -> str:
         """Extract of code: the first line and the run of whole lines with most query terms."""
@@ -175,9 +179,9 @@ class ContentTruncator:
         """A summary by the language model; an extractive summary if no model is configured or the model fails."""
         if content not in self._summaries:
             self._summaries[content] = self._ask_model(content, max_tokens)
-        made, problem = self._summaries[content]
-        if made:
-            return Truncated(self._counter.prefix(made, max_tokens), TruncationStrategy.SUMMARIZE)
+        summary, problem = self._summaries[content]
+        if summary:
+            return Truncated(self._counter.prefix(summary, max_tokens), TruncationStrategy.SUMMARIZE)
         text = self.extract_important_sentences(content, max_tokens)
         return Truncated(text, TruncationStrategy.EXTRACTIVE, f"summarize fell back to extractive: {problem}")
 
@@ -187,13 +191,13 @@ class ContentTruncator:
             return "", "no language model is configured"
         prompt = _SUMMARY_PROMPT.format(words=max(10, max_tokens // 2), query=self._query[:500])
         try:
-            made = self._model.complete_with_context(prompt, content, max_tokens=max_tokens).content
+            summary = self._model.complete_with_context(prompt, content, max_tokens=max_tokens).content
         except SatchelError as error:
             return "", str(error)
         except Exception as error:  # the caller's model may raise any exception
             return "", f"the language model failed ({type(error).__name__})"
-        made = make_visible(made).text.strip() if isinstance(made, str) else ""
-        return made, "" if made else "the language model returned no text"
+        summary = make_visible(summary).text.strip() if isinstance(summary, str) else ""
+        return summary, "" if summary else "the language model returned no text"
 
     def _worths(self, parts: list[str]) -> list[float]:
         term_count, part_count = max(1, len(self._query_terms)), len(parts)

@@ -78,14 +78,14 @@ def citations(prose: str, highest: int | None = None) -> list[Citation]:
         if numbers := _numbers(re.sub(r"\band\b|&", ",", listed, flags=re.IGNORECASE)):
             place = plain_name or odd_name or name or ""
             markers.append(Citation(wide.start(), wide.end(), numbers, place.strip()))
-    rest = without(prose, markers)
-    for run in _PLAIN.finditer(rest):
-        if _is_index(rest, run.start(), run.end()):
+    remaining_text = without(prose, markers)
+    for run in _PLAIN.finditer(remaining_text):
+        if _is_index(remaining_text, run.start(), run.end()):
             continue
-        for marker in _NUMBERED.finditer(rest, run.start(), run.end()):
+        for marker in _NUMBERED.finditer(remaining_text, run.start(), run.end()):
             numbers = _numbers(marker[1])
             # `[1](…)` is a link.
-            if numbers and not rest.startswith("(", marker.end()) and not _are_years(numbers, highest):
+            if numbers and not remaining_text.startswith("(", marker.end()) and not _are_years(numbers, highest):
                 markers.append(Citation(marker.start(), marker.end(), numbers))
     return sorted(markers)
 
@@ -114,10 +114,10 @@ def _is_index(text: str, start: int, end: int) -> bool:
         if not _EMPHASIS.search(before):
             return True
         word = word.strip("_")
-    owner, _, own = word.rpartition(".")
+    owner, _, attribute = word.rpartition(".")
     return bool(
         _VARIABLE.fullmatch(word)
-        or (len(owner) > 1 and _VARIABLE.fullmatch(own))
+        or (len(owner) > 1 and _VARIABLE.fullmatch(attribute))
         or _ZERO.match(text, start)
         or _OPERATOR_AFTER.match(text, end)
         or _OPERATOR_BEFORE.search(before, 0, name.start())

@@ -250,12 +250,15 @@ def _findings(answer: str, prose: str, cited: list[Citation], sources: _Numbered
 def _misquoted(quote: Quotation, cited: Iterable[int], sources: _NumberedSources) -> Iterator[_Finding]:
     """The findings on a quote and the numbers cited for the quote."""
     numbers = tuple(dict.fromkeys(cited))
-    known = tuple(number for number in numbers if number in sources.numbers)
-    if known:
-        match = max(sources.holds(number, quote.text) for number in known)
+    cited_sources = tuple(number for number in numbers if number in sources.numbers)
+    if cited_sources:
+        match = max(sources.holds(number, quote.text) for number in cited_sources)
         if match is not QuotationMatch.FULL:
             problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, sources.holding(quote.text)
-            yield CitationFinding(problem, quote.text, quote.start, known, found_in), match is QuotationMatch.ALTERED
+            yield (
+                CitationFinding(problem, quote.text, quote.start, cited_sources, found_in),
+                match is QuotationMatch.ALTERED,
+            )
         return
     is_long = not numbers and len(folded(quote.text)) >= _MIN_UNCITED_QUOTE_CHARS
     if is_long and not sources.holding(quote.text, QuotationMatch.ALTERED):
@@ -344,8 +347,10 @@ def _is_there(citation: Citation, by_number: Mapping[int, list[CitableSource]]) 
 
 
 def _is_named(source: CitableSource, name: str) -> bool:
-    own = [folded(known) for known in (source.name, source.file or "") if known]
-    return not own or any(folded(name) in known or known in folded(name) for known in own)
+    source_names = [folded(source_name) for source_name in (source.name, source.file or "") if source_name]
+    return not source_names or any(
+        folded(name) in source_name or source_name in folded(name) for source_name in source_names
+    )
 
 
 def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedSentence]:

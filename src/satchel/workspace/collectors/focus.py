@@ -108,6 +108,6 @@ class FocusCollector:
             page.id, self._context.filters, limit=self._config.page_blocks_limit, deepest=deepest
         )
 
-    def _depth(self, request: ContextRequest, usual: int) -> int:
+    def _depth(self, request: ContextRequest, default: int) -> int:
         max_depth = request.hints.max_depth
-        return usual if max_depth is None else min(usual, max_depth)
+        return default if max_depth is None else min(default, max_depth)

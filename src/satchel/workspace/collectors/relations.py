@@ -78,8 +78,8 @@ class RelationCollector:
         for step in range(steps):
             nearest: dict[str, _Joined] = {}
             for joined in (joined for block in frontier for joined in self._joined(block, first=step == 0)):
-                known = nearest.get(joined.block_id)
-                if joined.block_id not in seen and (known is None or known.relevance < joined.relevance):
+                previous = nearest.get(joined.block_id)
+                if joined.block_id not in seen and (previous is None or previous.relevance < joined.relevance):
                     nearest[joined.block_id] = joined._replace(relevance=joined.relevance * _STEP_FACTOR**step)
             seen |= set(nearest)
             ordered = sorted(nearest.values(), key=lambda joined: -joined.relevance)
@@ -115,9 +115,9 @@ class RelationCollector:
 
     def _joined(self, block: Block, *, first: bool) -> Iterator[_Joined]:
         for link in self.get_related_rows(block):
-            other = link.target if link.source == block.id else link.source
-            if other:
-                yield _Joined(other, _RELATED_ROW_RELEVANCE, "related row")
+            related_id = link.target if link.source == block.id else link.source
+            if related_id:
+                yield _Joined(related_id, _RELATED_ROW_RELEVANCE, "related row")
         sources = [block]
         if first and block.is_page:
             # The blocks of a page contain its links.

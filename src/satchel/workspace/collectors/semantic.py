@@ -90,16 +90,16 @@ class SemanticCollector:
 
     def _relevant(self, ordered: Sequence[ContextItem]) -> list[ContextItem]:
         """Items above the threshold; the rest, and titles with a better hit below them, go to `set_aside`."""
-        least, beaten = self._config.min_threshold, self._beaten_titles(ordered)
-        left = [item for item in ordered if item.block_id not in beaten]
-        with_evidence = sum(item.relevance >= _MIN_KEPT_RELEVANCE for item in left)
-        above = sum(item.relevance >= least for item in left)
+        threshold, beaten = self._config.min_threshold, self._beaten_titles(ordered)
+        candidates = [item for item in ordered if item.block_id not in beaten]
+        with_evidence = sum(item.relevance >= _MIN_KEPT_RELEVANCE for item in candidates)
+        above = sum(item.relevance >= threshold for item in candidates)
         border = max(above, min(self._config.keep_best, with_evidence))
         titles = [item for item in ordered if item.block_id in beaten]
-        below = [*left[border:], *(title for title in titles if title.relevance < least)]
+        below = [*candidates[border:], *(title for title in titles if title.relevance < threshold)]
         self.set_aside = [(item, Reason.BELOW_RELEVANCE) for item in below]
-        self.set_aside += [(title, Reason.EMPTY) for title in titles if title.relevance >= least]
-        return left[:border]
+        self.set_aside += [(title, Reason.EMPTY) for title in titles if title.relevance >= threshold]
+        return candidates[:border]
 
     def _beaten_titles(self, ordered: Sequence[ContextItem]) -> set[str]:
         """Ids of bare titles with a more relevant descendant."""
@@ -140,8 +140,8 @@ class SemanticCollector:
         return results
 
     def _items(self, result: SearchResult) -> list[ContextItem]:
-        own = [hit.block_id for hit in result.hits if not hit.path]
-        blocks = self.store.blocks(own, self._context.filters) if own else {}
+        block_ids = [hit.block_id for hit in result.hits if not hit.path]
+        blocks = self.store.blocks(block_ids, self._context.filters) if block_ids else {}
         self._blocks |= blocks
         items = []
         for hit in result.hits:
@@ -174,14 +174,14 @@ class SemanticCollector:
 
     def _with_section(self, item: ContextItem, block: Block) -> ContextItem:
         below = self.store.descendants(block.id, self._context.filters, limit=_MAX_SECTION_BLOCKS, deepest=3)
-        rest = [descendant for descendant in below if self._is_free(descendant.id)]
-        if not rest and not self._item_ids.isdisjoint(descendant.id for descendant in below):
+        included = [descendant for descendant in below if self._is_free(descendant.id)]
+        if not included and not self._item_ids.isdisjoint(descendant.id for descendant in below):
             return replace(item, content="")  # every descendant is excluded or an item of its own
-        parts = [block.title, *map(own_text, rest)]
+        parts = [block.title, *map(own_text, included)]
         text = "\n".join(part for part in dict.fromkeys(parts) if part)
         if len(text) > _MAX_SECTION_CHARS:
             text = f"{text[:_MAX_SECTION_CHARS].rsplit(None, 1)[0]} …"
-        return replace(item, content=text, holds=tuple(descendant.id for descendant in rest))
+        return replace(item, content=text, holds=tuple(descendant.id for descendant in included))
 
     def _is_free(self, block_id: str) -> bool:
         """True if the block is neither excluded nor an item of its own."""
