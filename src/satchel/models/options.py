@@ -64,7 +64,7 @@ class TokenBudget:
 
 
 class RequestType(StrEnum):
-    """What the context is for; it decides the defaults (docs/collectors.md)."""
+    """The purpose of a context; each purpose has its own defaults (docs/collectors.md)."""
 
     ASSIST = "assist"
     CHAT = "chat"
@@ -73,7 +73,7 @@ class RequestType(StrEnum):
 
 
 class ContextFormat(StrEnum):
-    """How the context is written."""
+    """The format of the rendered context."""
 
     MARKDOWN = "markdown"
     PLAIN = "plain"
@@ -97,7 +97,7 @@ def as_format(name: str, value: object) -> ContextFormat | str:
 
 
 class TokenEstimationMethod(StrEnum):
-    """How tokens are counted: two formulas, or the tokenizer itself."""
+    """The method of counting tokens: two formulas, or the tokenizer of the model."""
 
     CHARACTER_BASED = "character_based"
     WORD_BASED = "word_based"
@@ -105,7 +105,7 @@ class TokenEstimationMethod(StrEnum):
 
 
 class RerankingStrategy(StrEnum):
-    """How hits are scored again before the best are chosen."""
+    """The strategy for rescoring hits before packing."""
 
     NONE = "none"
     KEYWORD_BOOST = "keyword_boost"
@@ -115,7 +115,7 @@ class RerankingStrategy(StrEnum):
 
 
 class OverflowPolicy(StrEnum):
-    """What happens to a hit that no longer fits: try the next, trim it, or stop there."""
+    """The handling of a hit that does not fit: skip it and try the next hit, trim it, or stop packing."""
 
     SKIP = "skip"
     TRUNCATE = "truncate"
@@ -123,14 +123,14 @@ class OverflowPolicy(StrEnum):
 
 
 class Packing(StrEnum):
-    """How the set that fits is chosen: the most value for the budget, or in order of score."""
+    """The packing of hits into the budget: the most valuable set, or the best hits in order of score."""
 
     VALUE = "value"
     GREEDY = "greedy"
 
 
 class Ordering(StrEnum):
-    """In which order groups are written: best first, best at both ends, or as given."""
+    """The order of rendered groups: best first, best at both ends, or the order of the hits."""
 
     RELEVANCE = "relevance"
     EDGES = "edges"
@@ -138,14 +138,14 @@ class Ordering(StrEnum):
 
 
 class HeadingStyle(StrEnum):
-    """A heading with its facts on lines of their own, or all on one line."""
+    """The style of a piece's heading: path, lines and relevance on separate lines, or all on one line."""
 
     FULL = "full"
     COMPACT = "compact"
 
 
 class ProviderFormat(StrEnum):
-    """Which provider's message content is made beside the text."""
+    """The provider whose message content is built in addition to the text, or none."""
 
     NONE = "none"
     ANTHROPIC = "anthropic"
@@ -249,7 +249,7 @@ _MAX_SETTING: Final = 1_000_000_000
 
 
 class TruncationStrategy(StrEnum):
-    """What is kept of a text that is too long."""
+    """The part of a long text that is kept: start, end, important sentences, or a summary."""
 
     KEEP_START = "keep_start"
     KEEP_END = "keep_end"
@@ -367,8 +367,8 @@ class ContextConfig:
 
     def for_type(self, kind: RequestType) -> ContextConfig:
         """The configuration for a request type: with the built-in defaults of the type, then the caller's changes."""
-        by_us = _where_untouched(self, DEFAULT_CONTEXT_CONFIG, _type_defaults(kind))
-        changed: ContextConfig = with_changes(with_changes(self, by_us), self.by_type.get(kind, {}))
+        defaults = _where_untouched(self, DEFAULT_CONTEXT_CONFIG, _type_defaults(kind))
+        changed: ContextConfig = with_changes(with_changes(self, defaults), self.by_type.get(kind, {}))
         return changed
 
 
@@ -376,10 +376,10 @@ def _where_untouched(config: Any, default: Any, changes: Mapping[str, Any]) -> d
     """The changes for settings that still have their default values."""
     untouched: dict[str, Any] = {}
     for name, value in changes.items():
-        now, usual = getattr(config, name), getattr(default, name)
+        current, default_value = getattr(config, name), getattr(default, name)
         if isinstance(value, Mapping):
-            untouched[name] = _where_untouched(now, usual, value)
-        elif now == usual:
+            untouched[name] = _where_untouched(current, default_value, value)
+        elif current == default_value:
             untouched[name] = value
     return untouched
 
@@ -387,7 +387,7 @@ def _where_untouched(config: Any, default: Any, changes: Mapping[str, Any]) -> d
 def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> Any:
     """A copy of the configuration with nested changes: `{"collectors": {"semantic": {"top_k": 5}}}`."""
     known = {setting.name for setting in fields(config)}
-    new: dict[str, Any] = {}
+    changed_values: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in known:
             raise InvalidOption(
@@ -398,8 +398,8 @@ def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> An
             value = with_changes(before, _table(f"{where}{name}", value), f"{where}{name}.")  # noqa: PLW2901 - made whole
         elif isinstance(before, Mapping):
             _table(f"{where}{name}", value)
-        new[name] = value
-    return replace(config, **new)
+        changed_values[name] = value
+    return replace(config, **changed_values)
 
 
 def _table(name: str, value: Any) -> Mapping[str, Any]:

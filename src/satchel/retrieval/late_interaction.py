@@ -87,10 +87,12 @@ def _best(query_rows: NDArray[np.float32], pages: list[NDArray[np.float32]]) -> 
     rows = np.concatenate(pages)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
-        usual = bool(np.isfinite(squares).all() and (squares > _MIN_SQUARED_NORM).all())
+        norms_are_exact = bool(np.isfinite(squares).all() and (squares > _MIN_SQUARED_NORM).all())
     # Dividing the products by the lengths costs a tenth of making every row a unit first.
-    alike = (rows @ query_rows.T) / np.sqrt(squares)[:, np.newaxis] if usual else unit_rows(rows) @ query_rows.T
-    best = np.maximum.reduceat(alike, borders, axis=0)
+    cosines = (
+        (rows @ query_rows.T) / np.sqrt(squares)[:, np.newaxis] if norms_are_exact else unit_rows(rows) @ query_rows.T
+    )
+    best = np.maximum.reduceat(cosines, borders, axis=0)
     return np.asarray(np.clip(best, 0, 1).mean(axis=1), np.float32)
 
 
@@ -112,8 +114,8 @@ def two_stage(
 ) -> list[tuple[int, float]]:
     """The best pages as (row, score), best first: `first` candidates by pooled vectors, rescored exactly.
 
-    `fetch` gives the vectors of the candidates. A page whose pooled vector is far from the question's is missed though
-    one place on it may answer: that is the price of not looking at all of them.
+    `fetch` gives the vectors of the candidates. A page is missed if its pooled vector is far from the question,
+    even if a single place on the page answers: only the candidates are compared exactly.
     """
     candidates = candidates_for(question, pooled_pages, first)
     scores = max_sim(question, fetch(candidates))
