@@ -60,5 +60,5 @@ def test_a_name_is_registered_once() -> None:
     registry = _registry()
     registry.register("blue", "0000ff")
     assert registry.get("blue") == "0000ff"
-    with pytest.raises(InvalidOption, match="taken"):
+    with pytest.raises(InvalidOption, match="another colour already has this name"):
         registry.register("blue", "00f")
