@@ -510,7 +510,7 @@ def test_an_index_of_a_newer_satchel_is_left_alone_and_can_be_cleared(indexed: P
     with closing(apsw.Connection(str(index_of(indexed) / "truth.sqlite"))) as connection:
         connection.pragma("user_version", 99)
     before = (index_of(indexed) / "truth.sqlite").read_bytes()
-    assert is_clear(satchel("build", "zebra", work=indexed), 1, "this index has version 99")
+    assert is_clear(satchel("build", "zebra", work=indexed), 1, "this index has format version 99")
     assert (index_of(indexed) / "truth.sqlite").read_bytes() == before
     assert satchel("clear", work=indexed).returncode == 0
     with engine_of(indexed) as engine:
