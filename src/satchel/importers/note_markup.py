@@ -176,7 +176,7 @@ def without_code(text: str) -> str:
 
 
 def references(text: str) -> Iterator[Reference]:
-    """Every link and embed in the text outside of code."""
+    """Every link and embed in the text outside of code: first all wikilinks, then all Markdown links."""
     if "[" not in text:
         return
     plain = without_code(text)

@@ -95,7 +95,10 @@ class ContentTruncator:
                 return self.summarize(content, max_tokens)
 
     def truncate_from_end(self, content: str, max_tokens: int) -> str:
-        """The longest prefix within `max_tokens`, ending at a line or word border if less than 30 % is lost."""
+        """A beginning of a content that is too long: cut at `max_tokens`, then back to the last line or word border.
+
+        Without a border in the last 30 % it ends where `max_tokens` cut it. A content that fits is cut, too.
+        """
         text = self._counter.prefix(content, max_tokens)
         for border in ("\n", " "):
             at = text.rfind(border)
@@ -104,7 +107,10 @@ class ContentTruncator:
         return text
 
     def truncate_from_start(self, content: str, max_tokens: int) -> str:
-        """The longest suffix within `max_tokens`, starting at a line or word border if less than 30 % is lost."""
+        """An end of a content that is too long: cut at `max_tokens`, then on to the first line or word border.
+
+        Without a border in the first 30 % it starts where `max_tokens` cut it. A content that fits is cut, too.
+        """
         text = self._counter.suffix(content, max_tokens)
         for border in ("\n", " "):
             at = text.find(border)

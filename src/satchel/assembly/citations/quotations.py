@@ -195,7 +195,7 @@ class Quoted:
 
 
 def folded(text: str, thousands: str = " ") -> str:
-    """The text normalized for comparison (see the module); `thousands` is the separator of thousands in numbers."""
+    """The text normalized for comparison (see the module); `thousands` replaces the spaces in numbers like `4 210`."""
     text = _HIDDEN.sub("", make_visible(text.replace("\xad", "")).text)
     text = unicodedata.normalize("NFKC", text)
     if thousands != " ":
@@ -294,14 +294,19 @@ def _after_ellipsis(
 def _after_brackets(
     text: str, ends: list[tuple[int, QuotationMatch]], places: list[int]
 ) -> Iterator[tuple[int, QuotationMatch]]:
-    """The places shortly behind an end: unaltered with a source word in between, else altered."""
+    """The places at most `_MAX_REPLACED_CHARS` behind an end of the phrase before, each with its match.
+
+    FULL if the text has a word between the place and a near FULL end: the brackets replace that word. Else ALTERED:
+    the bracketed words were put in, or the quotation was altered before.
+    """
     ends = sorted(ends)
-    at = [end for end, _ in ends]
-    unaltered = [0, *accumulate(match is QuotationMatch.FULL for _, match in ends)]
+    ends_at = [end for end, _ in ends]
+    full_ends_before = [0, *accumulate(match is QuotationMatch.FULL for _, match in ends)]
     for place in places:
         start = max(place - _MAX_REPLACED_CHARS, 0)
-        low, high = bisect_left(at, start), bisect_right(at, place)
+        first_near, behind_near = bisect_left(ends_at, start), bisect_right(ends_at, place)
         word = _LAST_WORD.search(text[start:place])
-        replaced = bisect_right(at, start + word.start()) if word else low
-        if low < high:
-            yield place, QuotationMatch.FULL if unaltered[replaced] > unaltered[low] else QuotationMatch.ALTERED
+        behind_replaced = bisect_right(ends_at, start + word.start()) if word else first_near
+        if first_near < behind_near:
+            replaces_a_word = full_ends_before[behind_replaced] > full_ends_before[first_near]
+            yield place, QuotationMatch.FULL if replaces_a_word else QuotationMatch.ALTERED

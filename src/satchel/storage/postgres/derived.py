@@ -314,12 +314,15 @@ class PostgresWriter(RelationalWriter):
         self.changed = True
 
     def seal(self) -> None:
-        """Finish the commit: write the search data of new files and raise the generation."""
+        """Write what belongs at the end of a commit, which the caller then ends.
+
+        Recomputes deferred access, writes the search data of new files, and raises the generation.
+        """
         if self._put >= _ANALYZE_FROM_FILES:
             # The planner's statistics do not know the new rows yet, and would lead to plans for small tables.
             self.database.flush()
             self.database.connection.execute("SELECT satchel.look_again()")
-        self.settle()
+        self.settle_access()
         lay_out_fresh(self.database, int(self._db.fact("dimensions") or 1), self._new_vectors)
         pieces = piece_count(self.database)
         # Readers can see this fact: rounded up to a power of two, it tells little about hidden pieces.

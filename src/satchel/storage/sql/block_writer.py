@@ -311,7 +311,7 @@ class SqlBlockWriter:
     def _children(self, key: bytes) -> list[bytes]:
         return [row[0] for row in self._db.run("SELECT id FROM node WHERE workspace = ? AND parent = ?", key)]
 
-    def settle(self) -> None:
+    def settle_access(self) -> None:
         """Recompute the access of blocks and files changed in this commit, and of everything affected below.
 
         Blocks are handled in batches from the top down: a block waits until the access of the parent is computed.
@@ -398,7 +398,7 @@ class RelationalWriter(SqlFileWriter):
         """The writer of rows from another store."""
         return SqlTransferWriter(self._db, self)
 
-    def settle(self) -> None:
+    def settle_access(self) -> None:
         """Write the access changes deferred to the end of the commit."""
         if "blocks" in self.__dict__:
-            self.blocks.settle()
+            self.blocks.settle_access()

@@ -120,7 +120,10 @@ class SqlTransferReader:
             return dict(db.run_in(statement, sorted(set(hashes))))
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
-        """All rows of a kind, in insertion order or ordered by name."""
+        """All rows of a kind in the order of their table's key, read lazily: each batch is a read of its own.
+
+        Rows that are written meanwhile may or may not be among them.
+        """
         table = TABLES[kind]
         after = table.start
         key = ", ".join(table.key)

@@ -69,7 +69,7 @@ _CLOSED: Final = (
 
 @contextmanager
 def map_sqlite_errors(where: Path) -> Iterator[None]:
-    """Run statements, and raise SQLite's errors as Satchel's errors."""
+    """Raise SQLite's errors in the `with` block as Satchel's errors; `where` is the place that they name."""
     try:
         yield
     except _UNWRITABLE as error:
@@ -82,10 +82,10 @@ def map_sqlite_errors(where: Path) -> Iterator[None]:
     except apsw.BusyError as error:
         raise IndexBusy(str(where), "") from error
     except _CLOSED as error:
-        raise closed(where) from error
+        raise closed_error(where) from error
 
 
-def closed(where: Path) -> StoreUnavailable:
+def closed_error(where: Path) -> StoreUnavailable:
     """The error for calls on a closed store."""
     return StoreUnavailable(str(where), "the store is closed")
 
@@ -119,8 +119,11 @@ class SqliteWriter(RelationalWriter):
         self._db.execute("INSERT INTO gone VALUES (?,?)", (file, self._generation))
 
     def seal(self) -> None:
-        """Finish the commit: raise the generation, and store a random mark to recognize derived data by."""
-        self.settle()
+        """Write what belongs at the end of a commit, which the caller then ends.
+
+        Recomputes deferred access, raises the generation, and stores a random mark to recognize derived data by.
+        """
+        self.settle_access()
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
         old = f"mark {max(0, self._generation - _MAX_MARKS):012d}"
@@ -174,7 +177,7 @@ class ThreadConnections:
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise closed(self._path.parent)
+            raise closed_error(self._path.parent)
 
     def give_back(self, connection: SqliteDatabase) -> None:
         """Take back the connection of an ended thread."""
