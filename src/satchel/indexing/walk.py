@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from satchel.errors import WorkspaceMissing
 from satchel.indexing.ignore import IgnoreRules
 from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
+from satchel.text.decoding import decode_text, is_binary
 
 # The ignore files of a folder, in order of precedence.
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
@@ -54,7 +55,6 @@ _SECRETS, _NO_SECRETS, _GENERATED = (
 _WORKTREE: Final = re.compile(r"/worktrees/[^/\n]+/?\s*$")
 
 
-_NUL_SEARCH_BYTES: Final = 8192  # about as far as git looks (8,000) to tell binary files from text
 _MARK_SEARCH_CHARS: Final = 2000  # generators put their mark in the first lines
 
 # The mark of code generators, in a comment in the first lines of their output.
@@ -395,7 +395,7 @@ def _exclude_rules(root: int) -> tuple[IgnoreRules, ...]:
 def _text_of(folder: int, path: str, max_bytes: int) -> str:
     """The text of a file below an open folder; empty if the file cannot be read."""
     data = read_bytes(folder, path, max_bytes)
-    return "" if isinstance(data, Skip) else data.decode("utf-8", "surrogateescape")
+    return "" if isinstance(data, Skip) else decode_text(data)
 
 
 def read_file(root: int, path: str, max_bytes: int) -> str | Skip:
@@ -432,18 +432,13 @@ def text_of(path: str, data: bytes) -> str | Skip:
     """The text of a file's bytes, or the reason for skipping the file."""
     if is_binary(data) and not _is_prose_with_stray_nuls(path, data):
         return Skip.BINARY
-    text = data.decode("utf-8", "surrogateescape")
+    text = decode_text(data)
     return Skip.GENERATED if _is_generated(path, text) else text
 
 
 def _is_prose_with_stray_nuls(path: str, data: bytes) -> bool:
     """True if a prose file has only a few stray NULs, as converters leave behind."""
     return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _MAX_NUL_SHARE
-
-
-def is_binary(data: bytes) -> bool:
-    """True if a NUL near the start marks the bytes as binary."""
-    return b"\0" in data[:_NUL_SEARCH_BYTES]
 
 
 def _is_generated(path: str, text: str) -> bool:
