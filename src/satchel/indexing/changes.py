@@ -10,14 +10,17 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.walk import (
+    LARGE_FILE_BYTES,
+    MAX_LARGE_FILES_BYTES,
     DocumentPolicy,
     FoundFile,
     PassedOver,
@@ -119,11 +122,23 @@ class Lookout:
                         continue
                     suspects[path] = entry
                 present[path] = entry
+        for file in self._too_many_large(present.values()):
+            del present[file.path]
+            suspects.pop(file.path, None)
+            passed.append(PassedOver(file.path, Skip.TOO_MANY_LARGE, size=file.size))
         if self.is_read_otherwise():
             suspects |= {path: file for path, file in present.items() if path in known and is_document_name(path)}
         suspects |= {path: present[path] for path in self._outdated_copies(present, suspects, known)}
         missing = tuple(path for path in known if path not in present)
         return Changes(len(present), tuple(suspects.values()), missing, tuple(passed))
+
+    def _too_many_large(self, files: Iterable[FoundFile]) -> list[FoundFile]:
+        """The large text files beyond the limit for all of them together; the smallest are read."""
+        large = [file for file in files if file.size > LARGE_FILE_BYTES and not self.documents.takes(file.path)]
+        limit = max(MAX_LARGE_FILES_BYTES, self.max_file_bytes)
+        large.sort(key=lambda file: (file.size, file.path))
+        sizes = accumulate(file.size for file in large)
+        return [file for file, total in zip(large, sizes, strict=True) if total > limit]
 
     def _outdated_copies(
         self, present: Mapping[str, FoundFile], suspects: Mapping[str, FoundFile], known: Mapping[str, FileState]

@@ -176,12 +176,12 @@ def _page_at(outline: Outline | None, first: int, last: int) -> int | None:
 
 def _line_of(text: str, old: LineRange) -> int:
     """The first line of the old text in the new text, nearest to the old position; 0 if not found."""
-    best = 0
+    best, line, counted = 0, 1, 0
     at = text.find(old.text) if old.text else -1
     while at >= 0:
         end = at + len(old.text)
         if (at == 0 or text[at - 1] == "\n") and (end == len(text) or text[end] == "\n"):
-            line = text.count("\n", 0, at) + 1
+            line, counted = line + text.count("\n", counted, at), at
             if not best or abs(line - old.first_line) < abs(best - old.first_line):
                 best = line
         at = text.find(old.text, at + 1)
