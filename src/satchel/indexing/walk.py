@@ -46,14 +46,15 @@ UNFINISHED: Final = ".satchel-upload-"
 NOTE_FILES: Final = (".md", ".canvas")
 """Suffixes of the notes of a vault."""
 
-_NAMES: Final = tomllib.loads(resources.files("satchel.indexing").joinpath("walk.toml").read_text("utf-8"))
-_NEVER_ENTERED: Final = frozenset(_NAMES["never_entered"])
-_BUILD_OUTPUT: Final = _NAMES["build_output"]
-_BINARY: Final = frozenset(_NAMES["binary_suffixes"])
+NAMES: Final = tomllib.loads(resources.files("satchel.indexing").joinpath("walk.toml").read_text("utf-8"))
+"""Lists of file and folder names (`walk.toml`)."""
+_NEVER_ENTERED: Final = frozenset(NAMES["never_entered"])
+_BUILD_OUTPUT: Final = NAMES["build_output"]
+_BINARY: Final = frozenset(NAMES["binary_suffixes"])
 
 # A single expression for all globs of a list: every file of a tree is matched against it.
 _SECRETS, _NO_SECRETS, _GENERATED = (
-    re.compile("|".join(map(translate, _NAMES[name]))) for name in ("secrets", "no_secrets", "generated")
+    re.compile("|".join(map(translate, NAMES[name]))) for name in ("secrets", "no_secrets", "generated")
 )
 
 # Where a linked worktree's `.git` file points; a submodule's, also one inside a worktree, points further down.
@@ -136,7 +137,7 @@ _READERS: Final = ("liteparse", "pypdfium2", "xberg")
 class Reading(StrEnum):
     """Selection of files to read as documents.
 
-    In a repository, web pages and tables are mostly source and pictures mostly icons; `all` reads those too.
+    In a tree of source code, web pages and tables are mostly source and pictures mostly icons; `all` reads those too.
     """
 
     AUTO = "auto"
@@ -178,12 +179,15 @@ NO_DOCUMENTS: Final = DocumentPolicy()
 
 
 def policy_for(
-    reading: Reading, *, in_repository: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
+    reading: Reading, *, is_source: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
 ) -> DocumentPolicy:
-    """The document policy for a folder; without the libraries of `satchel[documents]`, only formats without extras."""
+    """The document policy for a folder, with `is_source` for a tree of source code.
+
+    Without the libraries of `satchel[documents]`, only formats without extras are read.
+    """
     if reading is Reading.OFF:
         return DocumentPolicy(max_bytes=max_bytes)
-    taken = document_suffixes(often_source=False if in_repository and reading is Reading.AUTO else None)
+    taken = document_suffixes(often_source=False if is_source and reading is Reading.AUTO else None)
     if not can_read_documents():
         taken = frozenset(suffix for suffix in taken if not DOCUMENT_KINDS.get(kind_name(f"x.{suffix}")).needs_extra)
     return DocumentPolicy(taken, max_bytes, ocr, languages) if taken else DocumentPolicy(max_bytes=max_bytes)
