@@ -33,7 +33,16 @@ from satchel.indexing.walk import (
     way_of_reading,
 )
 from satchel.models.access import DefaultAccess
-from satchel.models.files import SAME_AS, FileState, document_suffixes, extension_of, is_untouched
+from satchel.models.files import (
+    PASSED_OVER,
+    SAME_AS,
+    SKIPPED,
+    FileState,
+    SkippedFile,
+    document_suffixes,
+    extension_of,
+    is_untouched,
+)
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store
@@ -50,6 +59,8 @@ class Changes(NamedTuple):
     suspect: tuple[FoundFile, ...]
     missing: tuple[str, ...]
     passed: tuple[PassedOver, ...]
+    are_skips_stored: bool = True
+    """True if the store knows the skipped files that a question may ask for."""
 
     @property
     def to_look_at(self) -> int:
@@ -130,7 +141,9 @@ class Lookout:
             suspects |= {path: file for path, file in present.items() if path in known and is_document_name(path)}
         suspects |= {path: present[path] for path in self._outdated_copies(present, suspects, known)}
         missing = tuple(path for path in known if path not in present)
-        return Changes(len(present), tuple(suspects.values()), missing, tuple(passed))
+        stored = self.store.fact(SKIPPED)
+        are_skips_stored = stored is None or stored == skipped_fact(passed)
+        return Changes(len(present), tuple(suspects.values()), missing, tuple(passed), are_skips_stored)
 
     def _too_many_large(self, files: Iterable[FoundFile]) -> list[FoundFile]:
         """The large text files beyond the limit for all of them together; the smallest are read."""
@@ -189,8 +202,24 @@ def _may_be_read(path: str, folder: int) -> bool:
     return os.access(path, os.R_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids)
 
 
-PASSED_OVER: Final = "passed over: "
-"""Prefix of the note on a file skipped after reading."""
+# Skipped although a person may have written them and may ask for them; the other files are nobody's text, or ignored.
+_WORTH_KNOWING: Final = frozenset({Skip.TOO_LARGE, Skip.TOO_MANY_LARGE, Skip.SECRET, Skip.UNREADABLE, Skip.DOCUMENT})
+_MAX_STORED_SKIPS: Final = 1_000  # read at every question; more are a folder of one kind, of which these are examples
+
+
+def skipped_fact(passed: Iterable[PassedOver]) -> str:
+    """The skipped files that a question may ask for, in stored form."""
+    files = (
+        SkippedFile(f"{entry.path}/" if entry.is_folder else entry.path, entry.reason.value, _rounded(entry.size))
+        for entry in passed
+        if entry.reason in _WORTH_KNOWING
+    )
+    return json.dumps(sorted(files)[:_MAX_STORED_SKIPS])
+
+
+def _rounded(size: int) -> int:
+    """The size with two digits, so that a growing log does not change the index at each question."""
+    return int(float(f"{size:.1e}"))
 
 
 class Loaded(NamedTuple):
