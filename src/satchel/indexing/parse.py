@@ -86,6 +86,8 @@ def _read(source: SourceFile, deadline: float, child: ChildProcess) -> Outline:
 
 def is_tame(text: str) -> bool:
     """True if a text is small and flat enough to be parsed quickly."""
+    if len(text) > _MAX_TAME_BYTES:  # a character has at least a byte
+        return False
     data = text.encode("utf-8", "surrogateescape")
     if len(data) > _MAX_TAME_BYTES:
         return False
