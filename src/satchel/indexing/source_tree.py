@@ -14,7 +14,6 @@ from fnmatch import translate
 from itertools import islice
 from typing import Final
 
-from satchel.indexing.code.read_code import GRAMMARS
 from satchel.indexing.walk import NAMES, in_repository
 from satchel.models.files import PROSE, PageUnit, detect_language, page_unit
 
@@ -37,6 +36,8 @@ def is_source_tree(folder: str) -> bool:
 
 def _is_mostly_source(names: Iterator[str]) -> bool:
     """True if most of the readable files are source code."""
+    from satchel.indexing.code.read_code import GRAMMARS  # in repositories and projects nothing is counted
+
     sources = texts = pictures = 0
     for name in names:
         language, unit = detect_language(name), page_unit(name)
