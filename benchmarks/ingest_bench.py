@@ -46,7 +46,7 @@ from satchel.indexing.work import LocalWorkers, Tools
 from satchel.ports.workers import Job
 
 root, where, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-documents = policy_for(Reading.AUTO, in_repository=False, max_bytes=10**8, ocr=False)
+documents = policy_for(Reading.AUTO, is_source=False, max_bytes=10**8, ocr=False)
 embedder = StaticEmbedder()
 embedder.embed_query("warm")
 started = time.perf_counter()

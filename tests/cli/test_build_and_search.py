@@ -110,7 +110,8 @@ def test_explain_says_what_spoke_for_each_piece(folder: Path) -> None:
 
 def test_index_status_expand_and_clear(folder: Path) -> None:
     assert satchel("status", folder=folder).returncode == 3
-    (folder / "big.py").write_text("x = 1\n" * 300_000)
+    with (folder / "big.py").open("wb") as sparse:
+        sparse.truncate(60_000_000)
     report = json.loads(satchel("index", "--json", "-q", folder=folder).stdout)
     assert report["read"] == 4
     assert report["skipped_paths"] == [["big.py", "too-large"]]

@@ -43,6 +43,21 @@ def shared(tmp_path: Path) -> Iterator[Api]:
 # -- contexts
 
 
+def test_skipped_files_that_may_matter_are_in_the_notes_of_those_who_may_read_them(api: Api) -> None:
+    with (api.engine.root / "customer_orders.sql").open("wb") as sparse:
+        sparse.truncate(60_000_000)
+    body = {"query": "customer orders"}
+    note = "1 file is not indexed and may matter: customer_orders.sql (60 MB, over the limit of 50 MB)"
+    for route in ("/v1/context", "/v1/search"):
+        (owners,) = api.owner.post(route, json=body).json()["notes"]
+        assert owners == f"{note}; `satchel index --list-skipped` lists all"
+    with api.engine.workspace.edit() as edit:
+        edit.grant("/", "group:staff")
+        edit.grant("retry.py", "user:eve")
+    assert api.ann.post("/v1/context", json=body).json()["notes"] == [note]
+    assert api.eve.post("/v1/context", json=body).json()["notes"] == []
+
+
 def test_a_question_gives_what_the_library_gives(api: Api) -> None:
     told = api.owner.post("/v1/context", json={"query": QUESTION, "token_budget": 400}).json()
     built = api.local_client.build(QUESTION, token_budget=400)

@@ -245,8 +245,8 @@ class TestIndexing:
     def test_in_a_repository_web_pages_and_tables_are_source(self, folder: Path) -> None:
         (folder / "page.html").write_text("<!doctype html><html><body><p>Soup of the day</p></body></html>")
         (folder / "cities.csv").write_text("city,people\nRome,2800000\n")
-        outside = policy_for(Reading.AUTO, in_repository=False, max_bytes=10**6)
-        inside = policy_for(Reading.AUTO, in_repository=True, max_bytes=10**6)
+        outside = policy_for(Reading.AUTO, is_source=False, max_bytes=10**6)
+        inside = policy_for(Reading.AUTO, is_source=True, max_bytes=10**6)
         assert outside.takes("page.html")
         assert not inside.takes("page.html")
         assert inside.takes("a/b.pdf")

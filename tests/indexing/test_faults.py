@@ -104,7 +104,10 @@ def found(engine: ContextEngine, question: str) -> list[str]:
 
 
 def is_what_the_file_says(hit: SearchHit, work: Path) -> bool:
-    lines = (work / hit.path).read_bytes().decode("utf-8", "surrogateescape").split("\n")
+    data = (work / hit.path).read_bytes()
+    is_utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    text = data.decode("utf-16") if is_utf16 else data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    lines = (text if "\n" in text else text.replace("\r", "\n")).split("\n")
     return hit.content == "\n".join(lines[hit.start_line - 1 : hit.end_line])
 
 
@@ -730,6 +733,11 @@ def test_any_bytes_that_a_file_can_hold_come_through(work: Path) -> None:
         "nul_late.py": b"# zebra\n" * 2000 + b"x = '\0'\n",
         "latin1.py": b"def caf\xe9_zebra():\n    return '\xfc\xdf'\n",
         "utf16.txt": "\ufeffa zebra".encode("utf-16-le"),
+        "utf16_of_windows.log": "\ufeff\u0a0a\u010a\r\n\r\nzebra \U0001f993\r\n".encode("utf-16-be"),
+        "utf32.txt": "\ufeffa zebra".encode("utf-32-le"),
+        "unmarked_utf16.txt": "a zebra".encode("utf-16-le"),
+        "pretends_utf16.dump": b"\xff\xfe" + bytes(range(1, 256)) * 40,
+        "old_mac.txt": b"first\ra zebra\rlast\r",
         "bom.py": b"\xef\xbb\xbfdef zebra_bom(): pass\n",
         "surrogates.py": b"zebra = '\xed\xa0\x80\xed\xbf\xbf'\n",
         "overlong.c": b"char *zebra = \"\xc0\x80\xf8\x88\x80\x80\x80\";\n",
@@ -744,15 +752,18 @@ def test_any_bytes_that_a_file_can_hold_come_through(work: Path) -> None:
         (work / name).write_bytes(data)
     with engine_of(work) as engine:
         report = engine.index()
-        assert dict(report.skipped_paths) == {"nul_early.py": "binary", "utf16.txt": "binary"}
+        binary = {"nul_early.py", "utf32.txt", "unmarked_utf16.txt", "pretends_utf16.dump"}
+        assert dict(report.skipped_paths) == dict.fromkeys(binary, "binary")
         hits = engine.search("zebra", top_k=100).hits
-        assert {hit.path for hit in hits} >= set(odd) - {"nul_early.py", "utf16.txt", "only_newlines.py", "empty.py"}
+        assert {hit.path for hit in hits} >= set(odd) - binary - {"only_newlines.py", "empty.py"}
         assert all(is_what_the_file_says(hit, work) for hit in hits)
         for name, data in odd.items():
-            if name not in ("nul_early.py", "utf16.txt"):
+            if name not in binary and not name.startswith(("utf16", "old_mac")):
                 text = engine.store.text_of(name, Filters())
                 assert text is not None
-                assert text.encode("utf-8", "surrogateescape") == data
+                assert text.encode("utf-8", "surrogateescape") == data.removeprefix(b"\xef\xbb\xbf")
+        assert engine.expand("utf16_of_windows.log:3").text == "zebra \U0001f993\r"
+        assert engine.expand("old_mac.txt:2").text == "a zebra"
         assert isinstance(engine.store, EmbeddedStore)
         assert engine.store.check() == ""
     built = satchel("build", "zebra", "-b", "20000", "-q", work=work, PYTHONIOENCODING="utf-8:strict")
@@ -826,7 +837,8 @@ def test_what_a_file_becomes_between_the_walk_and_the_reading_harms_nobody(becom
             case "a pipe":
                 os.mkfifo(path)
             case "a large file":
-                path.write_text("# okapi\n" * 300_000)
+                path.write_text("# okapi\n")
+                os.truncate(path, 60_000_000)
             case "a file without rights":
                 path.symlink_to("/proc/kmsg")
         report = engine.index(changes=changes)
@@ -866,6 +878,22 @@ def test_sparse_files_of_a_hundred_megabytes_cost_nothing(work: Path) -> None:
 
 
 # -- never stale
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16-le", "utf-16-be"])
+def test_text_with_a_byte_order_mark_is_found_again_where_an_editor_shows_it(work: Path, encoding: str) -> None:
+    mark = "" if encoding == "utf-8-sig" else "\ufeff"
+    path = work / "notes.txt"
+    path.write_bytes(f"{mark}one\r\ntwo\r\nthe okapi eats leaves\r\n".encode(encoding))
+    with engine_of(work) as engine:
+        engine.index()
+        (hit,) = (hit for hit in engine.search("what does the okapi eat").hits if hit.path == "notes.txt")
+        assert (hit.start_line, hit.content) == (1, "one\r\ntwo\r\nthe okapi eats leaves\r")
+        path.write_bytes(f"{mark}new\r\none\r\ntwo\r\nthe okapi eats leaves\r\n".encode(encoding))
+        (hit,) = (hit for hit in engine.search("what does the okapi eat").hits if hit.path == "notes.txt")
+        assert (hit.start_line, hit.reanchored) == (2, True)
+        assert is_what_the_file_says(hit, work)
+        assert engine.expand("notes.txt:3").text == "the okapi eats leaves\r"
 
 
 def test_old_line_numbers_are_never_shown_for_new_text(tmp_path: Path) -> None:

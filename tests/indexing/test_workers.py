@@ -39,7 +39,7 @@ from tests.support.waiting import HANG_SECONDS, wait_for
 
 WORDS = "zebra stripe giraffe neck okapi harbour crane quay ledger frost valley bridge arch stone river".split()
 QUESTIONS = ("the neck of the giraffe", "stone bridge over the river", "count_7", "tickets for lions", "harbour crane")
-POLICY = policy_for(Reading.AUTO, in_repository=False, max_bytes=10**7, ocr=False)
+POLICY = policy_for(Reading.AUTO, is_source=False, max_bytes=10**7, ocr=False)
 EVERYTHING = Filters()
 
 

@@ -82,6 +82,6 @@ def test_a_project_may_neither_name_a_tokenizer_file_nor_raise_a_limit(tmp_path:
     with pytest.raises(InvalidOption, match="may only name a model"):
         configure(tmp_path, environ={})
     (tmp_path / "satchel.toml").write_text("max_file_bytes = 10000000000\n")
-    assert configure(tmp_path, environ={}).settings.max_file_bytes == 1_000_000
+    assert configure(tmp_path, environ={}).settings.max_file_bytes == 50_000_000
     (tmp_path / "satchel.toml").write_text("max_file_bytes = 1000\n")
     assert configure(tmp_path, environ={}).settings.max_file_bytes == 1000

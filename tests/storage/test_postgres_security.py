@@ -27,6 +27,7 @@ from psycopg.rows import dict_row
 from satchel.errors import InvalidInput, StoreUnavailable
 from satchel.models.access import DefaultAccess, Grant, Group
 from satchel.models.block import Activity, Block, Link, LinkKind
+from satchel.models.files import PASSED_OVER
 from satchel.models.outline import embedded_text, text_hash
 from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile, StoreQuery
@@ -149,7 +150,8 @@ def fill(store: PostgresStore, default: DefaultAccess) -> None:
 
 def _file(label: str, readers: tuple[str, ...] | None) -> NewFile:
     if label in DOCUMENTS:
-        return document_of(path_of(label), [f"hush_{label}_one socket", f"hush_{label}_two"], readers=readers)
+        file = document_of(path_of(label), [f"hush_{label}_one socket", f"hush_{label}_two"], readers=readers)
+        return file._replace(outline=file.outline._replace(note=f"{PASSED_OVER}hush_{label}_reason"))
     # Every file is as long as its label says: a length that is not yours is a trace too.
     functions = [f"hush_{label}_{i}" for i in range(len(label))]
     calls = ["hush_shared_0"] if label in ("secret", "own") else ["retry"]
@@ -796,6 +798,7 @@ FOR_READERS: dict[str, Reading] = {
     "pages_of": lambda s, f: each(lambda one: s.pages_of(one, f), PATHS),
     "documents": lambda s, f: s.documents(f),
     "paths_of": lambda s, f: [s.paths_of(_file(label, None).state.content_hash, f) for label in READERS],
+    "skipped": lambda s, f: s.skipped(f),
     "block": lambda s, f: each(lambda one: s.block(one, f)),
     "blocks": lambda s, f: s.blocks(PLACES, f),
     "blocks_of": lambda s, f: each(lambda one: s.blocks_of(one, f), PATHS),

@@ -15,6 +15,7 @@ import click
 from satchel.cli.exits import Exit
 from satchel.cli.flags import QUIET
 from satchel.cli.output import ProgressBar
+from satchel.text.decoding import decode_text
 from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
     skipped: list[Passed] = []
     for path in paths:
         if str(path) == "-":
-            text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+            text = decode_text(sys.stdin.buffer.read())
             root.add(("stdin",), counter.count(text))
             continue
         if not path.exists():

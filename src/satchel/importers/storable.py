@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from satchel.indexing.walk import Skip, is_binary
+from satchel.indexing.walk import Skip
 from satchel.models.block import Notice
+from satchel.text.decoding import decode_text, is_binary
 from satchel.text.visible import make_visible, make_visible_line
 
 # Invalid UTF-8 bytes are decoded as lone surrogates, which no database accepts; NUL ends a text in many databases.
@@ -107,7 +108,7 @@ class Notices(list[Notice]):
         if is_binary(data):
             self.add(where, f"not read: {Skip.BINARY}")
             return ""
-        text, unreadable = _UNSTORABLE.subn(_visible, data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"))
+        text, unreadable = _UNSTORABLE.subn(_visible, decode_text(data))
         if unreadable:
             self.add(where, f"{unreadable} bytes that are not UTF-8 were escaped")
         return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -25,8 +25,10 @@ from satchel.importers.markdown_blocks import (
 from satchel.importers.note_markup import Reference, read_front_matter, references
 from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
 from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
-from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, PassedOver, Skip, read_bytes, walk
+from satchel.indexing.walk import PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind, Record
+
+DEFAULT_MAX_FILE_BYTES: Final = 1_000_000  # nobody writes a longer note; each of its paragraphs would become a block
 
 # Characters that Obsidian ignores when it compares a heading with a link.
 _NOT_IN_HEADINGS: Final = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")

@@ -10,14 +10,17 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.walk import (
+    LARGE_FILE_BYTES,
+    MAX_LARGE_FILES_BYTES,
     DocumentPolicy,
     FoundFile,
     PassedOver,
@@ -30,7 +33,16 @@ from satchel.indexing.walk import (
     way_of_reading,
 )
 from satchel.models.access import DefaultAccess
-from satchel.models.files import SAME_AS, FileState, document_suffixes, extension_of, is_untouched
+from satchel.models.files import (
+    PASSED_OVER,
+    SAME_AS,
+    SKIPPED,
+    FileState,
+    SkippedFile,
+    document_suffixes,
+    extension_of,
+    is_untouched,
+)
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store
@@ -47,6 +59,8 @@ class Changes(NamedTuple):
     suspect: tuple[FoundFile, ...]
     missing: tuple[str, ...]
     passed: tuple[PassedOver, ...]
+    are_skips_stored: bool = True
+    """True if the store knows the skipped files that a question may ask for."""
 
     @property
     def to_look_at(self) -> int:
@@ -119,11 +133,25 @@ class Lookout:
                         continue
                     suspects[path] = entry
                 present[path] = entry
+        for file in self._too_many_large(present.values()):
+            del present[file.path]
+            suspects.pop(file.path, None)
+            passed.append(PassedOver(file.path, Skip.TOO_MANY_LARGE, size=file.size))
         if self.is_read_otherwise():
             suspects |= {path: file for path, file in present.items() if path in known and is_document_name(path)}
         suspects |= {path: present[path] for path in self._outdated_copies(present, suspects, known)}
         missing = tuple(path for path in known if path not in present)
-        return Changes(len(present), tuple(suspects.values()), missing, tuple(passed))
+        stored = self.store.fact(SKIPPED)
+        are_skips_stored = stored is None or stored == skipped_fact(passed)
+        return Changes(len(present), tuple(suspects.values()), missing, tuple(passed), are_skips_stored)
+
+    def _too_many_large(self, files: Iterable[FoundFile]) -> list[FoundFile]:
+        """The large text files beyond the limit for all of them together; the smallest are read."""
+        large = [file for file in files if file.size > LARGE_FILE_BYTES and not self.documents.takes(file.path)]
+        limit = max(MAX_LARGE_FILES_BYTES, self.max_file_bytes)
+        large.sort(key=lambda file: (file.size, file.path))
+        sizes = accumulate(file.size for file in large)
+        return [file for file, total in zip(large, sizes, strict=True) if total > limit]
 
     def _outdated_copies(
         self, present: Mapping[str, FoundFile], suspects: Mapping[str, FoundFile], known: Mapping[str, FileState]
@@ -174,8 +202,24 @@ def _may_be_read(path: str, folder: int) -> bool:
     return os.access(path, os.R_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids)
 
 
-PASSED_OVER: Final = "passed over: "
-"""Prefix of the note on a file skipped after reading."""
+# Skipped although a person may have written them and may ask for them; the other files are nobody's text, or ignored.
+_WORTH_KNOWING: Final = frozenset({Skip.TOO_LARGE, Skip.TOO_MANY_LARGE, Skip.SECRET, Skip.UNREADABLE, Skip.DOCUMENT})
+_MAX_STORED_SKIPS: Final = 1_000  # read at every question; more are a folder of one kind, of which these are examples
+
+
+def skipped_fact(passed: Iterable[PassedOver]) -> str:
+    """The skipped files that a question may ask for, in stored form."""
+    files = (
+        SkippedFile(f"{entry.path}/" if entry.is_folder else entry.path, entry.reason.value, _rounded(entry.size))
+        for entry in passed
+        if entry.reason in _WORTH_KNOWING
+    )
+    return json.dumps(sorted(files)[:_MAX_STORED_SKIPS])
+
+
+def _rounded(size: int) -> int:
+    """The size with two digits, so that a growing log does not change the index at each question."""
+    return int(float(f"{size:.1e}"))
 
 
 class Loaded(NamedTuple):

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import ServerUnavailable
 from satchel.indexing.changes import (
-    PASSED_OVER,
     WAY,
     Changes,
     FileLoader,
@@ -25,10 +24,11 @@ from satchel.indexing.changes import (
     Loaded,
     Lookout,
     is_document_name,
+    skipped_fact,
 )
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, opened_folder, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
-from satchel.models.files import DOCUMENT_KINDS
+from satchel.models.files import DOCUMENT_KINDS, PASSED_OVER, SKIPPED
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load
@@ -139,7 +139,7 @@ class Indexer:
             report.found = changes.found
             report.notes += DOCUMENT_KINDS.problems.values()
             self._report_passed(changes, report)
-            self._prepare_store()
+            self._prepare_store(changes)
             if changes.to_look_at:
                 self._refresh(changes, report, watch)
             if self.store.fact(WAY) != way_of_reading(self.documents):
@@ -162,8 +162,9 @@ class Indexer:
             if note.startswith(PASSED_OVER) and path not in looked_at:
                 report.pass_over(path, note.removeprefix(PASSED_OVER))
 
-    def _prepare_store(self) -> None:
+    def _prepare_store(self, changes: Changes) -> None:
         with self.store.write() as writer:
+            writer.set_fact(SKIPPED, skipped_fact(changes.passed))
             writer.settle_embedder(self.embedder.name, self.embedder.dimensions)
             if not any(map(is_document_name, self.store.files())):
                 writer.set_fact(WAY, way_of_reading(self.documents))

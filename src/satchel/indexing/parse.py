@@ -15,7 +15,7 @@ from typing import IO, Final, NamedTuple
 from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, RequestLimits, encode, frame, receive
 from satchel.indexing.child_process import serve as serve_requests
 from satchel.indexing.code.read_code import grammar_name, read_code
-from satchel.indexing.split import read_sections, with_own_names
+from satchel.indexing.split import PART_CHARS, read_sections, with_own_names
 from satchel.models.files import detect_language
 from satchel.models.outline import Outline
 
@@ -27,16 +27,20 @@ _ANSWER_BYTES_PER_CHARACTER: Final = 32
 _MIN_ANSWER_BYTES: Final = 1_000_000  # room for outlines that are longer than their short sources
 _MAX_TAME_BYTES: Final = 300_000  # larger texts take a parser longer; a child with a deadline reads them
 _MAX_TAME_BRACKETS: Final = 200  # nested; deeper text can stall or crash a parser, and is read by a child
+_TOO_LONG_TO_PARSE: Final = f"is longer than {PART_CHARS:,} characters; split by lines, without symbols"
 _OPENING: Final = frozenset(b"([{<")
 _BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
 
 
 def read_outline(path: str, text: str) -> Outline:
-    """The outline of a file; a language without a grammar is read by lines."""
+    """The outline of a file; a large file, and a language without a grammar, is read by lines."""
     language = detect_language(path)
     grammar = grammar_name(path, text)
     if grammar is None:
         return with_own_names(read_sections(text, language))
+    if len(text) > PART_CHARS:
+        outline = with_own_names(read_sections(text, language))
+        return outline._replace(note="; ".join(filter(None, (_TOO_LONG_TO_PARSE, outline.note))))
     return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
 
 
@@ -66,7 +70,7 @@ class Parsers(ChildPool):
 
 
 def _read(source: SourceFile, deadline: float, child: ChildProcess) -> Outline:
-    if grammar_name(source.path, source.text) is None:
+    if len(source.text) > PART_CHARS or grammar_name(source.path, source.text) is None:
         return read_outline(source.path, source.text)
     answer_bytes = _MIN_ANSWER_BYTES + _ANSWER_BYTES_PER_CHARACTER * len(source.text)
     limits = RequestLimits(seconds=deadline, answer_bytes=answer_bytes)
@@ -82,6 +86,8 @@ def _read(source: SourceFile, deadline: float, child: ChildProcess) -> Outline:
 
 def is_tame(text: str) -> bool:
     """True if a text is small and flat enough to be parsed quickly."""
+    if len(text) > _MAX_TAME_BYTES:  # a character has at least a byte
+        return False
     data = text.encode("utf-8", "surrogateescape")
     if len(data) > _MAX_TAME_BYTES:
         return False

@@ -7,8 +7,9 @@ definitions, higher levels lie deeper inside. A piece extends to the most natura
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from typing import Final, NamedTuple
 
 from satchel.models.block import BlockType
@@ -35,17 +36,34 @@ def cut(
     text: str, starts: Sequence[int], borders: Mapping[int, int], blocks: Sequence[OutlineBlock]
 ) -> tuple[OutlinePiece, ...]:
     """The pieces of a text; `borders` maps rows (from 0) to the level of a natural cut before the row."""
-    places = _Places(blocks)
-    pieces = []
+    return tuple(_pieces(_Part(0, 0, len(text)), text, starts, borders, _Places(blocks)))
+
+
+class _Part(NamedTuple):
+    """Whole lines of a text: the row of the first line, and the start and end in the text."""
+
+    row: int
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """The lines of the part."""
+        return text[self.start : self.end]
+
+
+def _pieces(
+    part: _Part, text: str, starts: Sequence[int], borders: Mapping[int, int], places: _Places
+) -> Iterator[OutlinePiece]:
+    """The pieces of a part; `text`, `starts` and `borders` are those of the part."""
     for run in _runs(starts, borders):
         first, after = _without_blank_ends(run, text, starts)
         if first < after:
             end = starts[after]
             if text[end - 1] == "\n":
                 end -= 1
-            block, defines = places.of(first + 1, after)
-            pieces.append(OutlinePiece(first + 1, after, starts[first], end, block, defines))
-    return tuple(pieces)
+            first_line, last_line = part.row + first + 1, part.row + after
+            block, defines = places.of(first_line, last_line)
+            yield OutlinePiece(first_line, last_line, part.start + starts[first], part.start + end, block, defines)
 
 
 def _without_blank_ends(run: tuple[int, int], text: str, starts: Sequence[int]) -> tuple[int, int]:
@@ -120,6 +138,13 @@ _MAX_TITLE_CHARS: Final = 120  # names of sections are part of citations; longer
 _MAX_HEADING_CHARS: Final = 500  # longer lines are no headings, and no pattern should run over a megabyte
 _MAX_DOC_CHARS: Final = 160  # a summary of a line or two; longer lines are cut to save budget
 _PARAGRAPH_LEVEL: Final = 20  # deeper than levels of headings, which are the better borders
+PART_CHARS: Final = 1_000_000
+"""A larger text is read in parts of so many characters (lists of lines and borders take many times the memory of the
+text), and code is split by lines: a parser could need longer than its deadline."""
+_MAX_LONG_LINE_CHARS: Final = 100_000  # in a large text, longer lines are data: nobody reads them, and ranking is slow
+_MAX_SECTIONS: Final = (
+    50_000  # ten times the headings of a long book; keys of data, a block each, would fill the memory
+)
 _MAX_INDENT_CHARS: Final = 12  # keeps indented paragraphs (up to 32) better borders than other lines (40)
 
 
@@ -130,16 +155,73 @@ class _Heading(NamedTuple):
 
 
 def read_sections(text: str, language: str | None) -> Outline:
-    """The outline of a text without a source code grammar."""
-    starts = line_starts(text)
-    lines = text.split("\n")
+    """The outline of a text without a source code grammar; a large text is read in parts."""
+    parts = [*_parts(text)]
+    headings = _headings(text, parts, language)
+    blocks = _nested(headings, _PartLines(text, parts))
+    places, rows = _Places(blocks), [heading.row for heading in headings]
+    pieces: list[OutlinePiece] = []
+    for part in parts:
+        own = part.of(text)
+        lines = own.split("\n")
+        borders = paragraph_borders(lines)
+        inside = slice(bisect_left(rows, part.row), bisect_left(rows, part.row + len(lines)))
+        borders |= {heading.row - part.row: heading.level for heading in headings[inside]}
+        pieces += _pieces(part, own, line_starts(own), borders, places)
+    if len(parts) == 1:
+        return Outline(language, blocks, tuple(pieces))
+    short = tuple(piece for piece in pieces if piece.end - piece.start <= _MAX_LONG_LINE_CHARS)
+    return Outline(language, blocks, short, note=_note_on(len(pieces) - len(short)))
+
+
+def _note_on(long_lines: int) -> str:
+    if not long_lines:
+        return ""
+    lines = "1 line is" if long_lines == 1 else f"{long_lines:,} lines are"
+    return f"{lines} longer than {_MAX_LONG_LINE_CHARS:,} characters and not searched"
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    """The parts of a text; only a part of a single line is longer than the limit."""
+    row = start = 0
+    while start < len(text):
+        end = len(text)
+        if end - start > PART_CHARS:
+            limit = start + PART_CHARS
+            end = text.rfind("\n", start, limit) + 1 or text.find("\n", limit) + 1 or end
+        yield _Part(row, start, end)
+        row, start = row + text.count("\n", start, end), end
+
+
+class _PartLines:
+    """The lines of a text by row; only the lines of one part are in memory."""
+
+    def __init__(self, text: str, parts: Sequence[_Part]) -> None:
+        self._text = text
+        self._parts = parts
+        self._rows = [part.row for part in parts]
+        self._part: _Part | None = None
+        self._lines: list[str] = []
+        self.count = text.count("\n") + (text[-1:] not in ("", "\n"))
+
+    def between(self, first: int, after: int) -> list[str]:
+        """The lines from row `first` to the row before `after`, as far as they are in the same part."""
+        part = self._parts[bisect_right(self._rows, first) - 1]
+        if part is not self._part:
+            self._part, self._lines = part, part.of(self._text).split("\n")
+        return self._lines[first - part.row : after - part.row]
+
+
+def _headings(text: str, parts: Sequence[_Part], language: str | None) -> list[_Heading]:
+    """The headings of a text; none if there are too many for sections."""
     finder = _FINDERS.get(language or "")
+    if finder is None:
+        return []
+    # The empty text after the line end of a part is no line.
+    lines = chain.from_iterable(part.of(text).removesuffix("\n").split("\n") for part in parts)
     # Lines are shortened first: no pattern should run over a megabyte.
-    headings = list(finder([line[:_MAX_HEADING_CHARS] for line in lines])) if finder else []
-    blocks = _nested(headings, lines)
-    borders = paragraph_borders(lines)
-    borders |= {heading.row: heading.level for heading in headings}
-    return Outline(language, blocks, cut(text, starts, borders, blocks))
+    headings = list(islice(finder(line[:_MAX_HEADING_CHARS] for line in lines), _MAX_SECTIONS + 1))
+    return headings if len(headings) <= _MAX_SECTIONS else []
 
 
 def with_own_names(outline: Outline) -> Outline:
@@ -156,8 +238,7 @@ def with_own_names(outline: Outline) -> Outline:
     return outline._replace(blocks=tuple(blocks))
 
 
-def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, ...]:
-    last_line = len(lines) - (1 if lines and not lines[-1] else 0)
+def _nested(headings: list[_Heading], lines: _PartLines) -> tuple[OutlineBlock, ...]:
     blocks: list[OutlineBlock] = []
     open_: list[int] = []
     for i, (row, level, title) in enumerate(headings):
@@ -166,7 +247,7 @@ def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, .
         parent = open_[-1] if open_ else WHOLE_FILE
         # A section ends at the next heading of the same or a higher level.
         below = (headings[j] for j in range(i + 1, len(headings)))
-        end = next((heading.row for heading in below if heading.level <= level), last_line)
+        end = next((heading.row for heading in below if heading.level <= level), lines.count)
         name = title[:_MAX_TITLE_CHARS]
         blocks.append(
             OutlineBlock(
@@ -177,7 +258,7 @@ def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, .
                 first_line=row + 1,
                 last_line=max(end, row + 1),
                 signature=name,
-                doc=_first_words(lines[row + 1 : min(end, row + 12)]),
+                doc=_first_words(lines.between(row + 1, min(end, row + 12))),
             )
         )
         open_.append(i)
@@ -207,9 +288,14 @@ def paragraph_borders(lines: list[str]) -> dict[int, int]:
     return borders
 
 
-def _markdown(lines: list[str]) -> Iterator[_Heading]:
+def _with_line_above(lines: Iterable[str]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Each line with its row and the line above (empty above the first line)."""
+    return enumerate(pairwise(chain(("",), lines)))
+
+
+def _markdown(lines: Iterable[str]) -> Iterator[_Heading]:
     fence = ""
-    for row, line in enumerate(lines):
+    for row, (above, line) in _with_line_above(lines):
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
@@ -217,8 +303,8 @@ def _markdown(lines: list[str]) -> Iterator[_Heading]:
             continue
         elif atx := _ATX.match(line):
             yield _Heading(row, len(atx[1]), _without_closing(atx[2]))
-        elif row and (under := _UNDERLINE.match(line)) and under[1] in "=-" and _can_be_title(lines[row - 1]):
-            yield _Heading(row - 1, 1 if under[1] == "=" else 2, lines[row - 1].strip())
+        elif (under := _UNDERLINE.match(line)) and under[1] in "=-" and _can_be_title(above):
+            yield _Heading(row - 1, 1 if under[1] == "=" else 2, above.strip())
 
 
 def _without_closing(title: str) -> str:
@@ -232,30 +318,30 @@ def _can_be_title(line: str) -> bool:
     return bool(line.strip()) and not line.startswith(("    ", "\t", ">", "|", "- ", "* ", "#"))
 
 
-def _rst(lines: list[str]) -> Iterator[_Heading]:
+def _rst(lines: Iterable[str]) -> Iterator[_Heading]:
     levels: dict[str, int] = {}
-    for row in range(1, len(lines)):
-        under = _UNDERLINE.match(lines[row])
-        title = lines[row - 1].rstrip()
-        if under and title and not title[0].isspace() and len(lines[row].rstrip()) >= len(title) and title[0].isalnum():
+    for row, (above, line) in _with_line_above(lines):
+        under = _UNDERLINE.match(line)
+        title = above.rstrip()
+        if under and title and not title[0].isspace() and len(line.rstrip()) >= len(title) and title[0].isalnum():
             yield _Heading(row - 1, levels.setdefault(under[1], len(levels) + 1), title)
 
 
-def _matching(pattern: re.Pattern[str], lines: list[str]) -> Iterator[_Heading]:
+def _matching(pattern: re.Pattern[str], lines: Iterable[str]) -> Iterator[_Heading]:
     for row, line in enumerate(lines):
         if key := pattern.match(line):
             yield _Heading(row, 1, key[1].strip())
 
 
-def _tables(lines: list[str]) -> Iterator[_Heading]:
+def _tables(lines: Iterable[str]) -> Iterator[_Heading]:
     return _matching(_TABLE_HEAD, lines)
 
 
-def _yaml(lines: list[str]) -> Iterator[_Heading]:
+def _yaml(lines: Iterable[str]) -> Iterator[_Heading]:
     return _matching(_YAML_KEY, lines)
 
 
-def _json(lines: list[str]) -> Iterator[_Heading]:
+def _json(lines: Iterable[str]) -> Iterator[_Heading]:
     indent = None
     for row, line in enumerate(lines):
         if key := _JSON_KEY.match(line):

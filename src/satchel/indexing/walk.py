@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from satchel.errors import WorkspaceMissing
 from satchel.indexing.ignore import IgnoreRules
 from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
+from satchel.text.decoding import decode_text, is_binary
 
 # The ignore files of a folder, in order of precedence.
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
@@ -32,7 +33,12 @@ _MAX_IGNORE_FILE_BYTES: Final = 1_000_000  # ignore files are written by hand; l
 # Each level keeps a folder open and a generator on the stack; deeper folders are skipped.
 _MAX_FOLDER_LEVELS: Final = 200
 
-DEFAULT_MAX_FILE_BYTES: Final = 1_000_000  # larger text files are mostly data and generated code; they are skipped
+# Bounds memory: a file is read and stored whole. 48 MB of prose take 310 MB, 48 MB of two-letter lines 560 MB.
+DEFAULT_MAX_FILE_BYTES: Final = 50_000_000
+LARGE_FILE_BYTES: Final = 1_000_000
+"""Source and notes that people write are smaller; larger files are logs, books, data and generated code."""
+MAX_LARGE_FILES_BYTES: Final = 200_000_000
+"""Of all large files of a folder: about a minute of indexing, so that a folder of data does not take hours."""
 
 UNFINISHED: Final = ".satchel-upload-"
 """Name prefix of a file whose upload is not finished; such a file is never read."""
@@ -40,21 +46,21 @@ UNFINISHED: Final = ".satchel-upload-"
 NOTE_FILES: Final = (".md", ".canvas")
 """Suffixes of the notes of a vault."""
 
-_NAMES: Final = tomllib.loads(resources.files("satchel.indexing").joinpath("walk.toml").read_text("utf-8"))
-_NEVER_ENTERED: Final = frozenset(_NAMES["never_entered"])
-_BUILD_OUTPUT: Final = _NAMES["build_output"]
-_BINARY: Final = frozenset(_NAMES["binary_suffixes"])
+NAMES: Final = tomllib.loads(resources.files("satchel.indexing").joinpath("walk.toml").read_text("utf-8"))
+"""Lists of file and folder names (`walk.toml`)."""
+_NEVER_ENTERED: Final = frozenset(NAMES["never_entered"])
+_BUILD_OUTPUT: Final = NAMES["build_output"]
+_BINARY: Final = frozenset(NAMES["binary_suffixes"])
 
 # A single expression for all globs of a list: every file of a tree is matched against it.
 _SECRETS, _NO_SECRETS, _GENERATED = (
-    re.compile("|".join(map(translate, _NAMES[name]))) for name in ("secrets", "no_secrets", "generated")
+    re.compile("|".join(map(translate, NAMES[name]))) for name in ("secrets", "no_secrets", "generated")
 )
 
 # Where a linked worktree's `.git` file points; a submodule's, also one inside a worktree, points further down.
 _WORKTREE: Final = re.compile(r"/worktrees/[^/\n]+/?\s*$")
 
 
-_NUL_SEARCH_BYTES: Final = 8192  # about as far as git looks (8,000) to tell binary files from text
 _MARK_SEARCH_CHARS: Final = 2000  # generators put their mark in the first lines
 
 # The mark of code generators, in a comment in the first lines of their output.
@@ -68,6 +74,7 @@ _GENERATED_MARK: Final = re.compile(
 # Minified text: a few lines of thousands of characters. Tables and prose have long lines too, but not so many.
 _MINIFIED_MEAN_LINE_CHARS: Final = 400
 _MINIFIED_MIN_CHARS: Final = 4000  # in shorter files a few long lines prove nothing, and cost little
+_DATA_MEAN_LINE_CHARS: Final = 10_000  # in a large file of any kind: nobody reads or cites such lines
 _MINIFIABLE: Final = (".js", ".mjs", ".cjs", ".css", ".html", ".svg", ".json", ".xml")
 
 _PROSE: Final = (".txt", ".md", ".rst")
@@ -88,6 +95,7 @@ class Skip(StrEnum):
     BINARY = "binary"
     GENERATED = "generated"
     TOO_LARGE = "too-large"
+    TOO_MANY_LARGE = "too-many-large-files"
     TOO_DEEP = "too-deep"
     DOCUMENT = "document"
     UNREADABLE = "unreadable"
@@ -110,6 +118,8 @@ class PassedOver:
     path: str
     reason: Skip
     is_folder: bool = False
+    size: int = 0
+    """Of a file that is too large, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +137,7 @@ _READERS: Final = ("liteparse", "pypdfium2", "xberg")
 class Reading(StrEnum):
     """Selection of files to read as documents.
 
-    In a repository, web pages and tables are mostly source and pictures mostly icons; `all` reads those too.
+    In a tree of source code, web pages and tables are mostly source and pictures mostly icons; `all` reads those too.
     """
 
     AUTO = "auto"
@@ -169,12 +179,15 @@ NO_DOCUMENTS: Final = DocumentPolicy()
 
 
 def policy_for(
-    reading: Reading, *, in_repository: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
+    reading: Reading, *, is_source: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
 ) -> DocumentPolicy:
-    """The document policy for a folder; without the libraries of `satchel[documents]`, only formats without extras."""
+    """The document policy for a folder, with `is_source` for a tree of source code.
+
+    Without the libraries of `satchel[documents]`, only formats without extras are read.
+    """
     if reading is Reading.OFF:
         return DocumentPolicy(max_bytes=max_bytes)
-    taken = document_suffixes(often_source=False if in_repository and reading is Reading.AUTO else None)
+    taken = document_suffixes(often_source=False if is_source and reading is Reading.AUTO else None)
     if not can_read_documents():
         taken = frozenset(suffix for suffix in taken if not DOCUMENT_KINDS.get(kind_name(f"x.{suffix}")).needs_extra)
     return DocumentPolicy(taken, max_bytes, ocr, languages) if taken else DocumentPolicy(max_bytes=max_bytes)
@@ -310,7 +323,7 @@ class _Walk:
         if not stat.S_ISREG(info.st_mode):
             return PassedOver(path, Skip.SPECIAL)
         if info.st_size > (self.documents.max_bytes if is_document else self.max_file_bytes):
-            return PassedOver(path, Skip.TOO_LARGE)
+            return PassedOver(path, Skip.TOO_LARGE, size=info.st_size)
         return FoundFile(path, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
     def _objection_to_name(self, name: str, is_document: bool) -> Skip | None:
@@ -395,7 +408,7 @@ def _exclude_rules(root: int) -> tuple[IgnoreRules, ...]:
 def _text_of(folder: int, path: str, max_bytes: int) -> str:
     """The text of a file below an open folder; empty if the file cannot be read."""
     data = read_bytes(folder, path, max_bytes)
-    return "" if isinstance(data, Skip) else data.decode("utf-8", "surrogateescape")
+    return "" if isinstance(data, Skip) else decode_text(data)
 
 
 def read_file(root: int, path: str, max_bytes: int) -> str | Skip:
@@ -432,7 +445,7 @@ def text_of(path: str, data: bytes) -> str | Skip:
     """The text of a file's bytes, or the reason for skipping the file."""
     if is_binary(data) and not _is_prose_with_stray_nuls(path, data):
         return Skip.BINARY
-    text = data.decode("utf-8", "surrogateescape")
+    text = decode_text(data)
     return Skip.GENERATED if _is_generated(path, text) else text
 
 
@@ -441,14 +454,11 @@ def _is_prose_with_stray_nuls(path: str, data: bytes) -> bool:
     return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _MAX_NUL_SHARE
 
 
-def is_binary(data: bytes) -> bool:
-    """True if a NUL near the start marks the bytes as binary."""
-    return b"\0" in data[:_NUL_SEARCH_BYTES]
-
-
 def _is_generated(path: str, text: str) -> bool:
     if _GENERATED_MARK.search(text[:_MARK_SEARCH_CHARS]):
         return True
-    if len(text) < _MINIFIED_MIN_CHARS or not path.lower().endswith(_MINIFIABLE):
-        return False
-    return len(text) / (text.count("\n") + 1) > _MINIFIED_MEAN_LINE_CHARS
+    mean_line_chars = len(text) / (text.count("\n") + 1)
+    if len(text) > LARGE_FILE_BYTES and mean_line_chars > _DATA_MEAN_LINE_CHARS:
+        return True
+    is_minifiable = len(text) >= _MINIFIED_MIN_CHARS and path.lower().endswith(_MINIFIABLE)
+    return is_minifiable and mean_line_chars > _MINIFIED_MEAN_LINE_CHARS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,14 +22,24 @@ if TYPE_CHECKING:
     from satchel.indexing.parse import Parsers
     from satchel.ports.embedder import Embedder
 
-_MAX_JOBS_AHEAD: Final = 64  # keeps the children busy while results are stored; bounds the texts in memory
+_MAX_JOBS_AHEAD: Final = 64  # keeps the children busy while results are stored
+_MAX_CHARS_AHEAD: Final = 20_000_000  # bounds the texts in memory
 _MAX_PROCESSES: Final = 8  # as child_process._MAX_CHILDREN: beyond, disk and store take the time
 FEW_BYTES: Final = 500_000
 """Up to this many bytes of source, parsing in this process is faster than starting a child."""
 
 _SOURCE_SECONDS: Final = 15.0  # more than the deadline of a parser (10 s)
+_SECONDS_PER_CHAR: Final = 2e-6  # of a text split by lines: several times what a slow machine needs
 _DOCUMENT_SECONDS: Final = 900.0  # more than the limits of a document: 120 s, 600 s for scans, 30 s for pictures
 _OVERHEAD_SECONDS: Final = 120.0  # for the start of processes and the vectors of a batch
+
+
+class _Started(NamedTuple):
+    """A job in work; `finish` waits for the result."""
+
+    finish: Callable[[], Prepared]
+    is_document: bool
+    chars: int
 
 
 class LocalWorkers:
@@ -67,14 +77,19 @@ class LocalWorkers:
 
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
         """The prepared files in job order, without vectors; a bounded number of jobs is taken ahead."""
-        waiting: deque[tuple[Callable[[], Prepared], bool]] = deque()
+        waiting: deque[_Started] = deque()
         for job in jobs:
-            waiting.append((self._begin(job), job.data is not None))
-            while len(waiting) >= _MAX_JOBS_AHEAD or sum(is_document for _, is_document in waiting) > self.count:
-                finish, _ = waiting.popleft()
-                yield finish()
-        for finish, _ in waiting:
-            yield finish()
+            waiting.append(_Started(self._begin(job), job.data is not None, len(job.text)))
+            while self._is_far_ahead(waiting):
+                yield waiting.popleft().finish()
+        for job_started in waiting:
+            yield job_started.finish()
+
+    def _is_far_ahead(self, waiting: Collection[_Started]) -> bool:
+        """True if no further job should be started before the first is finished."""
+        documents = sum(job.is_document for job in waiting)
+        chars = sum(job.chars for job in waiting)
+        return len(waiting) >= _MAX_JOBS_AHEAD or documents > self.count or chars > _MAX_CHARS_AHEAD
 
     def _begin(self, job: Job) -> Callable[[], Prepared]:
         """Start a job; the returned function waits for the result."""
@@ -139,4 +154,7 @@ def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder
 
 def longest_seconds(jobs: Iterable[Job]) -> float:
     """Maximum seconds for a batch before the worker is given up: more than the sum of all limits."""
-    return _OVERHEAD_SECONDS + sum(_SOURCE_SECONDS if job.data is None else _DOCUMENT_SECONDS for job in jobs)
+    seconds = (
+        _SOURCE_SECONDS + _SECONDS_PER_CHAR * len(job.text) if job.data is None else _DOCUMENT_SECONDS for job in jobs
+    )
+    return _OVERHEAD_SECONDS + sum(seconds)

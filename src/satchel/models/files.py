@@ -197,6 +197,22 @@ SAME_AS: Final = "same content as "
 """Prefix of the note on a duplicate document; the path of the indexed document follows."""
 
 
+PASSED_OVER: Final = "passed over: "
+"""Prefix of the note on a file skipped after reading; the reason follows."""
+
+SKIPPED: Final = "skipped"
+"""Key of the fact in the store: the files skipped without reading, as JSON (`SkippedFile`)."""
+
+
+class SkippedFile(NamedTuple):
+    """A file (or a folder, with a final `/`) left out of the index, with the reason."""
+
+    path: str
+    reason: str
+    size: int = 0
+    """In bytes, where the size is the reason."""
+
+
 class FileState(NamedTuple):
     """Data for detecting whether a file changed after reading."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from satchel.models.files import FileState
+    from satchel.models.files import FileState, SkippedFile
     from satchel.models.outline import Outline, OutlinePage
     from satchel.models.search import Filters
 
@@ -95,6 +95,9 @@ class FileIndex(Protocol):
 
     def notes(self) -> dict[str, str]:
         """The notes on files (for instance why a file was skipped), by path."""
+
+    def skipped(self, filters: Filters) -> list[SkippedFile]:
+        """The files left out of the index that the filters' readers may read, by path."""
 
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers in candidates; the workspace's own blocks have none."""

@@ -17,6 +17,7 @@ from satchel.models.block import BlockType
 from satchel.models.checks import as_count, as_text
 from satchel.models.files import SAME_AS, FileState, is_untouched
 from satchel.models.search import Expansion, Filters
+from satchel.text.decoding import decode_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,7 +108,7 @@ class Disk:
 
             if is_document(path, data):
                 return self._read_again(path, data)
-        return DiskFile(Verdict.CHANGED, data.decode("utf-8", "surrogateescape"))
+        return DiskFile(Verdict.CHANGED, decode_text(data))
 
     def _read_again(self, path: str, data: bytes) -> DiskFile:
         from satchel.indexing.documents.document_outline import outline_document
@@ -175,12 +176,12 @@ def _page_at(outline: Outline | None, first: int, last: int) -> int | None:
 
 def _line_of(text: str, old: LineRange) -> int:
     """The first line of the old text in the new text, nearest to the old position; 0 if not found."""
-    best = 0
+    best, line, counted = 0, 1, 0
     at = text.find(old.text) if old.text else -1
     while at >= 0:
         end = at + len(old.text)
         if (at == 0 or text[at - 1] == "\n") and (end == len(text) or text[end] == "\n"):
-            line = text.count("\n", 0, at) + 1
+            line, counted = line + text.count("\n", counted, at), at
             if not best or abs(line - old.first_line) < abs(best - old.first_line):
                 best = line
         at = text.find(old.text, at + 1)
@@ -197,6 +198,8 @@ class Expander:
 
     folder: Folder
     store: Store
+    _texts: dict[tuple[str, Filters], str | None] = field(default_factory=dict)
+    """Texts read for an id, which are asked for several times and may have many megabytes."""
 
     def expand(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
         """The exact text of an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
@@ -211,6 +214,12 @@ class Expander:
                 raise
             return self._expanded(indexed_id, lines, filters)
 
+    def _text_of(self, path: str, filters: Filters) -> str | None:
+        key = (path, filters)
+        if key not in self._texts:
+            self._texts[key] = self.store.text_of(path, filters)
+        return self._texts[key]
+
     def _as_it_was(self, shown_id: str, filters: Filters) -> str | None:
         """The indexed id for an id whose path was shown with hidden characters made visible, or None."""
         from satchel.text.visible import make_visible_line
@@ -221,7 +230,7 @@ class Expander:
             if path.isprintable():
                 continue
             rest = shown_id.removeprefix(make_visible_line(path).text)
-            if rest != shown_id and rest[:1] in ("", ":", "#") and self.store.text_of(path, filters) is not None:
+            if rest != shown_id and rest[:1] in ("", ":", "#") and self._text_of(path, filters) is not None:
                 return path + rest
         return None
 
@@ -242,28 +251,28 @@ class Expander:
         is_stale = disk.verdict is Verdict.GONE or place is None
         first, last, content, page = place or old
         if not is_stale:
-            text = disk.text if is_changed else self.store.text_of(path, filters) or ""
+            text = disk.text if is_changed else self._text_of(path, filters) or ""
             first, last, content = widened(lines_of(text), first, last, lines)
         return Expansion(piece_id, path, first, last, content, language, stale=is_stale, page=page)
 
     def _held_by_another(self, piece_id: str, filters: Filters) -> str | None:
         """The id in the file that stores the text, if the given file is a duplicate of the same content."""
         paths = dict.fromkeys((piece_id, piece_id.partition("#")[0], piece_id.partition(":")[0]))
-        path = next((path for path in paths if self.store.text_of(path, filters) is not None), None)
-        if path is None or self.store.text_of(path, filters):
+        path = next((path for path in paths if self._text_of(path, filters) is not None), None)
+        if path is None or self._text_of(path, filters):
             return None
         note = self.store.notes().get(path, "")
         holder = note.removeprefix(SAME_AS)
         if not note.startswith(SAME_AS):
             return None
         # The path of an unreadable file must not leak.
-        if self.store.text_of(holder, filters) is None:
+        if self._text_of(holder, filters) is None:
             raise UnknownBlock(piece_id)
         return holder + piece_id[len(path) :]
 
     def _located(self, piece_id: str, filters: Filters) -> tuple[str, LineRange, str]:
         """The path, the lines and the qualified name of an id, as indexed."""
-        text = self.store.text_of(piece_id, filters)
+        text = self._text_of(piece_id, filters)
         if text is not None:
             return piece_id, LineRange(1, max(1, text.rstrip("\n").count("\n") + 1), text), ""
         block = self.store.block(piece_id, filters) if "#" in piece_id else None
@@ -272,7 +281,7 @@ class Expander:
             return block.source_path, place, block.qualified_name
         path, _, span = piece_id.rpartition(":")
         first, _, last = span.partition("-")
-        text = self.store.text_of(path, filters) if path else None
+        text = self._text_of(path, filters) if path else None
         numbers = (first, last or first)
         if text is None or not all(number.isdecimal() and len(number) <= LONGEST_NUMBER for number in numbers):
             near, _, name = piece_id.partition("#")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from satchel.errors import InvalidOption
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType, block_type
+from satchel.models.context import ContextKind
 from satchel.models.options import HeadingStyle, RequestType, TokenBudget
 from satchel.models.request import ContextRequest, Focus, User
 from satchel.models.search import Filters, SearchResult
@@ -31,16 +32,39 @@ if TYPE_CHECKING:
 def build(
     engine: ContextEngine, settings: Settings, question: Question, *, counter: TokenCounter | None = None
 ) -> Context:
-    """Build the context for a question."""
+    """Build the context for a question, with a note on files that are not in the index and may matter."""
+    built: Context
     if is_for_a_workspace(engine, question):
         question.refuse_options_for_chunks()
         counter = counter or _counter(question)
         config = _config(engine.context_config, question)
-        return engine.build(_request(engine, settings, question, config), counter=counter, config=config)
-    options = options_for(settings, question)
-    filters = seen_by(engine, question.user, filters_for(settings, question))
-    to_symbol = question.expand == "symbol"
-    return engine.build(question.query, options, filters=filters, expand_to_symbol=to_symbol, counter=counter)
+        request = _request(engine, settings, question, config)
+        filters = engine.filters_for(request.user)
+        built = engine.build(request, counter=counter, config=config)
+    else:
+        options = options_for(settings, question)
+        filters = seen_by(engine, question.user, filters_for(settings, question))
+        to_symbol = question.expand == "symbol"
+        built = engine.build(question.query, options, filters=filters, expand_to_symbol=to_symbol, counter=counter)
+    notes = _skipped_notes(engine, question, filters, _best_relevance(built))
+    return replace(built, notes=(*built.notes, *notes)) if notes else built
+
+
+def _best_relevance(context: Context) -> float:
+    """The relevance of the best candidate; 0 if none is relevant enough, 1 for blocks, whose scores are others."""
+    if context.is_empty and not context.nothing_fits:
+        return 0.0
+    if context.kind is not ContextKind.CHUNKS:
+        return float(len(context.ledger) > 0)
+    return max((entry.score for entry in context.ledger), default=0.0)
+
+
+def _skipped_notes(engine: ContextEngine, question: Question, filters: Filters, best_relevance: float) -> list[str]:
+    """Notes on files that are not in the index and may matter to the question."""
+    from satchel.service.skipped_files import note_on_skipped
+
+    note = note_on_skipped(engine.store, engine.folder, question.query, filters, best_relevance)
+    return [note] if note else []
 
 
 def search(engine: ContextEngine, settings: Settings, question: Question) -> SearchResult:
@@ -49,7 +73,8 @@ def search(engine: ContextEngine, settings: Settings, question: Question) -> Sea
     result = engine.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
     least = settings.min_relevance if question.min_relevance is None else question.min_relevance
     hits = tuple(hit for hit in result.hits if hit.relevance >= least)
-    return SearchResult(hits, result.generation, result.notes, result.cached)
+    notes = _skipped_notes(engine, question, filters, max((hit.relevance for hit in hits), default=0.0))
+    return SearchResult(hits, result.generation, (*result.notes, *notes), result.cached)
 
 
 def excerpt_maker(question: str) -> Callable[[str, int], str]:

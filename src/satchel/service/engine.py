@@ -164,7 +164,7 @@ class ContextEngine:
     def is_current(self, changes: Changes) -> bool:
         """True if the index reflects the folder, given the changes of the folder."""
         facts = self.store.facts()
-        return bool(facts.generation) and not facts.behind and not changes.to_look_at
+        return bool(facts.generation) and not facts.behind and not changes.to_look_at and changes.are_skips_stored
 
     def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
         """Refresh the store from the folder; only changed files are read."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
-from satchel.indexing.changes import PASSED_OVER
-from satchel.models.files import SAME_AS
+from satchel.models.files import PASSED_OVER, SAME_AS
 from satchel.service.factory.opening import FolderPlace, Place, open_engine, root_and_place, settings_at
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ class Settings:
     page_embedder: str = "written"
     workers: int = 0
     ingest_on: str = "local"
-    max_file_bytes: int = 1_000_000
+    max_file_bytes: int = 50_000_000
     max_document_bytes: int = 100_000_000
     documents: str = "auto"
     ocr: str = "auto"

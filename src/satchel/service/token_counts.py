@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from satchel.indexing.walk import PassedOver, Skip, is_binary, read_file, surroundings, walk
+from satchel.indexing.walk import PassedOver, Skip, read_file, surroundings, walk
+from satchel.text.decoding import decode_text, is_binary
 from satchel.tokens.counter import TokenCounter
 from satchel.tokens.registry import counter_for, describe_tokenizer, known_models
 
@@ -80,4 +81,4 @@ def _read_given_file(path: Path) -> TextFile | Passed:
         return Passed(str(path), Skip.TOO_LARGE.value)
     if is_binary(data):
         return Passed(str(path), Skip.BINARY.value)
-    return TextFile("", data.decode("utf-8", "surrogateescape"))
+    return TextFile("", decode_text(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import DefaultAccess, Effect, Grant, Group, readers_for
 from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
 from satchel.models.document import whole_markdown
-from satchel.models.files import FileState
+from satchel.models.files import PASSED_OVER, SKIPPED, FileState, SkippedFile
 from satchel.models.outline import (
     WHOLE_FILE,
     Mention,
@@ -466,6 +467,21 @@ class AccessControlContract(StoreSuite):
             assert store.text_of("plans/old/new.md", read_by("ann")) is None
             self.change(store, lambda blocks: blocks.revoke("plans", "user:ann"))
             assert store.text_of("plans/a.md", read_by("ann")) is None
+
+    def test_skipped_files_are_known_to_those_who_may_read_them(self, tmp_path: Path) -> None:
+        unread = [SkippedFile(path, "too-large", 60_000_000) for path in ("plans/a.log", "plans/old/b.log", "c.log")]
+        failed = file_of("plans/locked.pdf", [])
+        failed = failed._replace(outline=failed.outline._replace(note=f"{PASSED_OVER}is encrypted"))
+        with self.filled(tmp_path, failed, file_of("plans/old/read.py", ["f"])) as store:
+            with store.write() as writer:
+                writer.set_fact(SKIPPED, json.dumps(unread))
+            every = sorted([*unread, SkippedFile("plans/locked.pdf", "is encrypted")])
+            assert store.skipped(EVERYTHING) == every
+            self.change(store, allow("plans", "user:ann"), deny("plans/old/", "user:ann"))
+            assert {file.path for file in store.skipped(read_by("ann"))} == {"plans/a.log", "plans/locked.pdf"}
+            assert store.skipped(read_by("eve")) == store.skipped(EVERYTHING) == []
+            self.change(store, lambda blocks: blocks.set_default(DefaultAccess.ALLOW))
+            assert {file.path for file in every if file not in store.skipped(read_by("ann"))} == {"plans/old/b.log"}
 
     def test_a_file_with_readers_of_its_own_keeps_them(self, tmp_path: Path) -> None:
         with self.filled(tmp_path) as store:

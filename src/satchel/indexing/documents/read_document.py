@@ -15,9 +15,9 @@ from typing import Final
 
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
 from satchel.indexing.documents.tidy import CannotRead, unreadable
-from satchel.indexing.walk import is_binary
 from satchel.models.document import Document, Page, Unreadable
 from satchel.models.files import DOCUMENT_KINDS, DocumentKind, kind_name, page_unit
+from satchel.text.decoding import is_binary
 
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
 _HTML_SEARCH_BYTES: Final = 4096  # HTML shows in its first tags; bounds the search
@@ -77,7 +77,7 @@ def kind_of(name: str, data: bytes) -> str | Unreadable:
 def _is_decided_by_suffix(kind: DocumentKind, data: bytes) -> bool:
     """True if the suffix decides: text bytes of a text kind, or a kind without a signature in the bytes."""
     if kind.is_text:
-        return not is_binary(data) or data[:2] in (b"\xff\xfe", b"\xfe\xff")
+        return not is_binary(data)
     return not (kind.magic or kind.zip_mime or kind.zip_folder or kind.ole_stream)
 
 

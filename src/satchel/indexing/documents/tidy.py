@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from satchel.models.document import Unreadable
+from satchel.text.decoding import decode_text, has_byte_order_mark
 from satchel.text.visible import make_visible_line
 
 # Control characters come from fonts without a character table, or from attackers; no page needs them.
@@ -46,9 +47,8 @@ _NAMED_BY_A_PROGRAM: Final = re.compile(
 
 def decoded(data: bytes) -> str:
     """The bytes as text: by the byte order mark, as UTF-8, by the declared charset, or as Windows-1252."""
-    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if data.startswith(mark):
-            return data.decode(name, "replace")
+    if has_byte_order_mark(data):
+        return decode_text(data)
     with suppress(UnicodeDecodeError):
         return data.decode("utf-8")
     charset = _CHARSET.search(data[:1024])

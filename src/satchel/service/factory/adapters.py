@@ -112,11 +112,13 @@ def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
 
 def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
     """Create the policy for reading documents below a folder."""
-    from satchel.indexing.walk import Reading, in_repository, policy_for
+    from satchel.indexing.source_tree import is_source_tree
+    from satchel.indexing.walk import Reading, policy_for
 
     return policy_for(
         Reading(settings.documents),
-        in_repository=in_repository(os.fspath(root)),
+        # Where `auto` does not decide, the folder need not be looked at.
+        is_source=settings.documents == "auto" and is_source_tree(os.fspath(root)),
         max_bytes=settings.max_document_bytes,
         ocr=settings.ocr != "off",
         languages=settings.ocr_languages,

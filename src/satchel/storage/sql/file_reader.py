@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType
-from satchel.models.files import SAME_AS, FileState
+from satchel.models.files import PASSED_OVER, SAME_AS, SKIPPED, FileState, SkippedFile
 from satchel.models.outline import OutlinePage
 from satchel.models.search import Filters
 from satchel.ports.file_index import StoredPage, StoredPiece
 from satchel.ports.store import StoreFacts
+from satchel.storage.sql.file_writer import access_by_path
 from satchel.storage.sql.rows import (
     FIRST_PATH,
     IN_FILES,
@@ -31,6 +32,7 @@ from satchel.storage.sql.rows import (
     marks,
     numbers_text,
     plain,
+    readable_lists,
 )
 from satchel.text.patterns import matches
 
@@ -108,6 +110,24 @@ class FileReader(ABC):
         statement = f"SELECT path, note FROM file WHERE workspace = ? AND note != '' AND {IN_FILES}"
         with self._reading() as db:
             return {decoded(path): str(note) for path, note in db.run(statement, FIRST_PATH)}
+
+    def skipped(self, filters: Filters) -> list[SkippedFile]:
+        """The files left out of the index that the filters' readers may read, by path."""
+        statement = f"SELECT path, note FROM file WHERE workspace = ? AND note <> '' AND {IN_FILES} AND {{readable}}"
+        with self._readable(filters) as rows:
+            notes = [(decoded(path), str(note)) for path, note in rows.run(statement, FIRST_PATH)]
+        files = [
+            SkippedFile(path, note.removeprefix(PASSED_OVER)) for path, note in notes if note.startswith(PASSED_OVER)
+        ]
+        with self._reading() as db:
+            unread = [SkippedFile(*file) for file in json.loads(db.fact(SKIPPED) or "[]")]
+            # The files are not stored: the grants at their paths decide, as for a new file.
+            default = default_access(db)
+            if unread and readable_lists(filters.readers, default, {}) is not None:
+                access = dict(enumerate(access_by_path(db, [encoded(file.path) for file in unread])))
+                readable = readable_lists(filters.readers, default, access) or ()
+                unread = [file for i, file in enumerate(unread) if i in readable]
+        return sorted(files + unread)
 
     def files(self) -> dict[str, FileState]:
         """The state of every stored file, by path."""

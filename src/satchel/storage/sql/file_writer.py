@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
@@ -289,8 +289,18 @@ def granted_files(db: Database, key: bytes) -> list[tuple[int, int, Access]]:
 
 def access_at(db: Database, path: bytes) -> Access:
     """The access of a file at a path."""
+    return access_by_path(db, [path])[0]
+
+
+def access_by_path(db: Database, paths: Sequence[bytes]) -> list[Access]:
+    """The access of a file at each of the paths, whether or not the file is stored."""
+    keys = {key for path in paths for key in _keys_above(path)}
+    grants = grants_of(db, sorted(keys.union(key[:-1] for key in keys)))
+    return [_access_by_grants(path, grants) for path in paths]
+
+
+def _access_by_grants(path: bytes, grants: Mapping[bytes, Sequence[Grant]]) -> Access:
     keys = list(_keys_above(path))
-    grants = grants_of(db, [*keys, *(key[:-1] for key in keys)])
     access = ROOT
     for key in keys:
         # Denials at a file also apply to a folder of the same name that replaces the file.

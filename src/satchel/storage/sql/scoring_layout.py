@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -26,7 +26,8 @@ _GONE_SHARE: Final = 0.3
 """Of the files: with more of them deleted, a search would waste much time on masked rows."""
 _FLUSH_TERMS: Final = 1_000_000  # bounds memory: terms are sorted and counted in runs of this length
 _MAX_TERM_COUNT: Final = 255  # counts are stored in a byte; for BM25 a higher count hardly differs
-_READ_BATCH_FILES: Final = 100  # the texts of a batch are in memory at once
+_READ_BATCH_FILES: Final = 100  # larger batches save statements
+_READ_BATCH_BYTES: Final = 20_000_000  # the texts of a batch are in memory at once
 _NOTHING: Final = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
@@ -157,9 +158,25 @@ class SearchArraysBuilder:
 def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:
     """The search arrays of stored files and blocks, in the given order."""
     layout = SearchArraysBuilder(dimensions)
-    for batch in batches(files, _READ_BATCH_FILES):
+    for batch in _batches_to_read(db, files):
         _add_files(layout, db, batch)
     return layout.arrays()
+
+
+def _batches_to_read(db: Database, files: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The files in batches of a bounded number and length of texts; a longer text is a batch of its own."""
+    statement = "SELECT file, length(text) FROM content WHERE workspace = ? AND file IN ({keys})"
+    for numbered in batches(files, _READ_BATCH_FILES):
+        sizes = dict(db.run_in(statement, numbered))
+        batch: list[int] = []
+        size = 0
+        for file in numbered:
+            size += sizes.get(file, 0)
+            if batch and size > _READ_BATCH_BYTES:
+                yield batch
+                batch, size = [], sizes.get(file, 0)
+            batch.append(file)
+        yield batch
 
 
 def _add_files(layout: SearchArraysBuilder, db: Database, files: Sequence[int]) -> None:
