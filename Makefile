@@ -15,7 +15,7 @@ SITE   := $(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test docs setup format soak fuzz bench clean
+.PHONY: help run serve test test-pythons docs setup format soak fuzz bench clean
 
 help:            ## what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/lint-imports --no-logo
 	@scripts/together.sh "$(BIN)/mypy" "$(SITE)" "scripts/warm.sh $(BIN)/python" '$(BIN)/python -c "import $(LARGE)"'
 	$(BIN)/python -m pytest -n 3
+
+test-pythons:    ## the tests on each Python from 3.11 to 3.14 that is found here (PYTHONS="3.12 3.13", T="tests/text -k law")
+	@scripts/pythons.sh $(T)
 
 docs: $(VENV)/.dev  ## the documentation as a site in build/docs; every warning is an error
 	$(SITE)
@@ -72,4 +75,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.run
 
 clean:           ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build
+	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build
