@@ -9,13 +9,14 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 # pip does not compile them for `make test`: most of what comes with them (the Kubernetes client of Chroma) is never used.
 LARGE  := chromadb, fastembed, rapidocr, sentence_transformers
 
+COVERED := build/coverage.txt
 SITE   := $(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs
 
 # The tests start Satchel hundreds of times: without stored bytecode each of these processes compiles it again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test docs setup format soak fuzz bench clean
+.PHONY: help run serve test test-pythons docs setup format soak fuzz bench clean
 
 help:            ## what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,12 +31,18 @@ serve: export SATCHEL_P := $(value P)
 serve: $(VENV)/.run ## serve P=path: API, MCP and the inspector page
 	@$(BIN)/satchel serve "$$SATCHEL_P"
 
-test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
+test: $(VENV)/.dev  ## formatting, lint, types, import contracts, all tests and how much of the code they run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	@scripts/together.sh "$(BIN)/mypy" "$(SITE)" "scripts/warm.sh $(BIN)/python" '$(BIN)/python -c "import $(LARGE)"'
-	$(BIN)/python -m pytest -n 3
+	@rm -rf build/coverage
+	$(BIN)/coverage run -m pytest -n 3
+	$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report >$(COVERED); code=$$?; tail -n 4 $(COVERED); echo "each module is in $(COVERED)"; exit $$code
+
+test-pythons:    ## the tests on each Python from 3.11 to 3.14 that is found here (PYTHONS="3.12 3.13", T="tests/text -k law")
+	@scripts/pythons.sh $(T)
 
 docs: $(VENV)/.dev  ## the documentation as a site in build/docs; every warning is an error
 	$(SITE)
@@ -72,4 +79,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.run
 
 clean:           ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build
+	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.support.measuring import save_measured
 from tests.support.places import ROOT
 from tests.support.waiting import HANG_SECONDS
 
@@ -75,6 +76,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     scheduler = import_module("xdist.scheduler").LoadScopeScheduling(config, log)
     scheduler._split_scope = lambda nodeid: TOGETHER.get(nodeid.partition("::")[0], nodeid)
     return scheduler
+
+
+def pytest_sessionfinish() -> None:
+    """Keep what a worker measured: xdist kills a worker that needs more than ten seconds to end."""
+    save_measured()
 
 
 @pytest.fixture(scope="session")

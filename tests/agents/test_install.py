@@ -15,6 +15,7 @@ import pytest
 
 from satchel.agents.catalog import AGENTS
 from satchel.cli.exits import Exit
+from tests.support import measuring
 from tests.support.waiting import HANG_SECONDS
 
 PROGRAM = [sys.executable, "-m", "satchel"]
@@ -28,7 +29,8 @@ class Place:
         self.home, self.project = folder / "home", folder / "project"
         for one in (self.home, self.project):
             one.mkdir()
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "PYTHONPATH")}
+        names = ("PATH", "LANG", "PYTHONPATH", measuring.VARIABLE)
+        kept = {name: value for name, value in os.environ.items() if name in names}
         self.environment = {
             **kept,
             "HOME": str(self.home),

@@ -87,6 +87,38 @@ def test_grants_say_who_may_read_and_are_taken_back(folder: Path) -> None:
     assert hidden.returncode == 3
 
 
+def test_a_block_that_does_not_inherit_and_the_default_decide_who_may_read(folder: Path) -> None:
+    question = ("build", "When is the launch?", "--type", "search", "-q", "--user", "ann")
+    satchel("workspace", "grant", "Projects/Projects", "ann", "-q", folder=folder)
+    assert "Launch" in satchel(*question, folder=folder).stdout
+    closed = satchel("workspace", "inherit", "Projects/Launch plan", "no", folder=folder)
+    assert closed.stderr == "satchel: Projects/Launch plan does not inherit now\n"
+    assert satchel("expand", "Projects/Launch plan", "--user", "ann", "-q", folder=folder).returncode == 3
+    satchel("workspace", "inherit", "Projects/Launch plan", "yes", "-q", folder=folder)
+    assert satchel("expand", "Projects/Launch plan", "--user", "ann", "-q", folder=folder).returncode == 0
+    assert satchel("expand", "Home", "--user", "eve", "-q", folder=folder).returncode == 3
+    opened = satchel("workspace", "default", "allow", folder=folder)
+    assert opened.stderr == "satchel: default access: allow\n"
+    assert satchel("expand", "Home", "--user", "eve", "-q", folder=folder).returncode == 0
+
+
+def test_a_forgotten_source_takes_its_blocks_along_and_leaves_its_files(tmp_path: Path) -> None:
+    work, vault = tmp_path / "work", tmp_path / "vault"
+    for place in (work, vault):
+        place.mkdir()
+    (vault / "Boats.md").write_text("# Boats\n\nThe ferry leaves at nine.\n")
+    done = satchel("workspace", "import", vault, "--kind", "vault", "--json", folder=work)
+    told = json.loads(done.stdout)
+    assert (told["removed"], told["notes"]) == (0, [])
+    listed = satchel("workspace", "forget", folder=work).stdout.splitlines()
+    assert listed == [f"vault:{vault}"]
+    forgotten = satchel("workspace", "forget", listed[0], folder=work)
+    assert forgotten.stderr == f"satchel: removed {told['counts']['block']} blocks\n"
+    assert satchel("workspace", "forget", folder=work).stdout == ""
+    assert satchel("expand", "Boats", "-q", folder=work).returncode == 3
+    assert (vault / "Boats.md").exists()
+
+
 def test_an_export_can_be_imported_elsewhere(folder: Path, tmp_path: Path) -> None:
     satchel("workspace", "grant", "Home", "ann", "-q", folder=folder)
     satchel("workspace", "activity", "--user", "ann", "--action", "view", "--block", "Home", "-q", folder=folder)

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.test_build_and_search import folder  # noqa: F401 - a fixture
 from tests.support.api import files, served
 from tests.support.command_line import satchel
+from tests.support.measuring import unmeasured
 from tests.support.places import ROOT
 from tests.support.servers import TOKEN
 from tests.support.waiting import HANG_SECONDS, wait_for
@@ -171,7 +172,7 @@ def test_interrupted_it_leaves_no_half_report(folder: Path, dataset: Path, tmp_p
     dataset, saved = written(dataset, many), tmp_path / "report.json"
     running = subprocess.Popen(
         [sys.executable, "-m", "satchel", "eval", str(dataset), "-o", str(saved)],
-        cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=unmeasured(), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert running.stderr is not None
     indexed = running.stderr.readline()

@@ -402,6 +402,8 @@ def post(client: httpx.Client, body: bytes) -> httpx.Response:
         pytest.param(b"[" * 65 + b"]" * 65, 64, id="deep"),
         pytest.param(b'{"a":' * 65 + b"1" + b"}" * 65, 320, id="deep-objects"),
         pytest.param(b"[" * 5_000, 64, id="very-deep"),
+        pytest.param(b"[" * 65, 64, id="deep-and-cut"),
+        pytest.param(b"[[]" + b",[]" * 65, 198, id="many-and-cut"),
         pytest.param(b"{", 1, id="cut"),
         pytest.param(b"{} {}", 3, id="two"),
         pytest.param(b"{'a': 1}", 1, id="quotes"),

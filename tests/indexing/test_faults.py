@@ -32,6 +32,7 @@ from satchel.service.settings import Settings, index_folder
 from satchel.storage.sqlite import database_file as schema
 from satchel.storage.sqlite import database_file as truth
 from satchel.storage.sqlite.store import EmbeddedStore
+from tests.support import measuring
 from tests.support.effort import no_blow_up, steps
 from tests.support.threads import together
 from tests.support.waiting import HANG_SECONDS, wait_for
@@ -127,7 +128,8 @@ for right in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
 def with_files_of_at_most(size: int) -> str:
     """A full disk, as far as a process can tell."""
-    return f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
+    unmeasured = f"import os\nos.environ.pop({measuring.VARIABLE!r}, None)\n"
+    return f"{unmeasured}import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
 
 
 def command(*arguments: str | Path, first: str = "") -> list[str]:
@@ -184,7 +186,7 @@ class Runs:
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, work: Path, *arguments: str, script: str = "") -> subprocess.Popen[str]:
-        environ = {**os.environ, "SATCHEL_INDEX_DIR": indexes(work)}
+        environ = {**measuring.unmeasured(), "SATCHEL_INDEX_DIR": indexes(work)}
         line = [sys.executable, "-c", script, "index"] if script else command(*(arguments or ("index",)))
         process = subprocess.Popen(
             line, cwd=work, env=environ, stdout=subprocess.DEVNULL,

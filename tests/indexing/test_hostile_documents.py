@@ -43,6 +43,7 @@ from tests.support.documents import (
     xlsx_of,
     zip_of,
 )
+from tests.support.measuring import unmeasured
 from tests.support.waiting import HANG_SECONDS, wait_for
 
 TRIES = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "fuzz" else 6
@@ -415,7 +416,7 @@ def probe(code: str, *, confined: bool = True) -> str:
     """What a piece of Python prints when it is run as confined as a child is."""
     before = "from satchel.indexing.confine import confine; confine(1 << 30)\n" if confined else ""
     command = [sys.executable, "-P", "-c", before + code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=False, env=unmeasured())
     return done.stdout + done.stderr
 
 

@@ -33,6 +33,7 @@ from satchel.service.engine import ContextEngine
 from satchel.storage.sqlite.store import EmbeddedStore
 from tests.support.documents import pdf_of_lines
 from tests.support.effort import no_blow_up
+from tests.support.measuring import unmeasured
 from tests.support.places import ROOT
 from tests.support.poisonous import DEADLY, FAULTY, Stranger
 from tests.support.waiting import HANG_SECONDS, wait_for
@@ -337,7 +338,7 @@ def command(folder: Path, index: Path, *flags: str, **environ: str) -> subproces
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "satchel", "index", str(folder), "--index-dir", str(index), *flags],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "SATCHEL_OCR": "off", "SATCHEL_HISTORY_COMMITS": "0", **environ}, cwd=folder,
+        env={**unmeasured(), "SATCHEL_OCR": "off", "SATCHEL_HISTORY_COMMITS": "0", **environ}, cwd=folder,
     )  # fmt: skip
 
 

@@ -292,14 +292,19 @@ def check_strict_json(body: bytes, max_depth: int) -> None:
     containers = body.count(b"[") + body.count(b"{")
     if containers > _MAX_CONTAINERS:
         raise _bad_json(f"it has more than {_MAX_CONTAINERS:,} lists and objects")
+    too_deep = f"it is nested deeper than {max_depth} levels"
     try:
         value = _DECODER.decode(text)
         if containers > min(max_depth, _MAX_TOTAL_FIELDS // _MAX_FIELDS):  # fewer can break neither limit
             _check_containers(value, max_depth)
     except json.JSONDecodeError as error:
+        # From Python 3.13 on the decoder goes thousands of levels deep, and reports a later fault of such a text.
+        deep = _depth_position(text[: error.pos], max_depth) if containers > max_depth else None
+        if deep is not None:
+            raise _bad_json(too_deep, deep, text) from None
         raise _bad_json(error.msg[:1].lower() + error.msg[1:], error.pos, text) from None
     except (RecursionError, _NotStrict) as error:
-        fault = str(error) if isinstance(error, _NotStrict) else f"it is nested deeper than {max_depth} levels"
+        fault = str(error) if isinstance(error, _NotStrict) else too_deep
         raise _bad_json(fault, _fault_position(text, max_depth), text) from None
     if b"\\u" in body:
         for lone in (match.start() for match in _ESCAPE.finditer(text) if match[1]):
@@ -361,6 +366,16 @@ def _check_containers(value: Any, max_depth: int) -> None:
         raise _NotStrict(f"there are more than {_MAX_TOTAL_FIELDS:,} fields")
     if level:
         raise RecursionError
+
+
+def _depth_position(text: str, max_depth: int) -> int | None:
+    """The position of the first list or object below `max_depth` others; None if there is none or the text is long."""
+    depth = 0
+    for match in _TOKEN.finditer(text) if len(text) <= _MAX_LOCATED_CHARS else ():
+        depth += (match[0] in ("[", "{")) - (match[0] in ("]", "}"))
+        if depth > max_depth:
+            return match.start()
+    return None
 
 
 def _fault_position(text: str, max_depth: int) -> int | None:
