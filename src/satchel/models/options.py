@@ -141,6 +141,7 @@ class HeadingStyle(StrEnum):
     """A heading with its facts on lines of their own, or all on one line."""
 
     FULL = "full"
+    NAMED = "named"
     COMPACT = "compact"
 
 
@@ -273,7 +274,7 @@ class SemanticConfig:
     enabled: bool = True
     top_k: int = 20
     min_threshold: float = 0.6
-    keep_best: int = 0
+    keep_best: int = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
