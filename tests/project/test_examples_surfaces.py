@@ -78,7 +78,7 @@ def test_the_http_client_prints_a_context_and_what_does_not_hold(url: str, envir
     done = run(environment, "http_client.py", QUESTION, url)
     assert done.returncode == 0, done.stderr
     text, _, findings = done.stdout.partition("\n--------\n")
-    assert text.startswith("### [1] src/retry.py\n")
+    assert text.startswith("### [1] src/retry.py · backoff (lines 1-3)\n")
     assert "return min(60.0, 0.5 * 2**attempt)" in text
     assert findings == "unknown-number: [99]\n"
 
@@ -95,7 +95,7 @@ def test_the_mcp_client_prints_a_context_and_a_source(folder: Path, url: str, en
     first, _, rest = by_stdio.partition("\n")
     assert first == "tools: build_context, search, expand, status"
     text, _, source = rest.partition("\n-------- ")
-    assert text.startswith("### [1] src/retry.py\n")
+    assert text.startswith("### [1] src/retry.py · backoff (lines 1-3)\n")
     assert source.startswith("src/retry.py:")
     assert "# The pause before the next attempt doubles each time." in source
 

@@ -175,7 +175,7 @@ def test_a_match_is_widened_by_lines_of_its_file(engine: ContextEngine, folder: 
     lines = (folder / plain.path).read_text().rstrip("\n").split("\n")
     first, last = max(1, plain.start_line - 2), min(len(lines), plain.end_line + 2)
     assert "\n".join(lines[first - 1 : last]) in result.context
-    assert f"Lines {first}-{last}" in result.context
+    assert f"(lines {first}-{last})" in result.context
 
 
 def test_neighbours_that_overlap_when_widened_are_shown_once(engine: ContextEngine) -> None:

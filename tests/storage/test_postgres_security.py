@@ -804,7 +804,7 @@ FOR_READERS: dict[str, Reading] = {
     "blocks_of": lambda s, f: each(lambda one: s.blocks_of(one, f), PATHS),
     "children": lambda s, f: each(lambda one: s.children(one, f, limit=9)),
     "siblings": lambda s, f: each(lambda one: s.siblings(one, f, count=9)),
-    "descendants": lambda s, f: each(lambda one: s.descendants(one, f, limit=99, deepest=9)),
+    "descendants": lambda s, f: each(lambda one: s.descendants([one], f, limit=99, deepest=9)),
     "trails": lambda s, f: s.trails(PLACES, f),
     "distances": lambda s, f: each(lambda one: s.distances(one, PLACES, f), IDS[:3]),
     "links_from": lambda s, f: each(lambda one: s.links_from(one, f)),

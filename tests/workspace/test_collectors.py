@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from satchel import (
     TokenBudget,
     User,
 )
+from satchel.assembly.units import elisions_in
 from satchel.models.block import Action
 from satchel.models.options import (
     ActivityConfig,
@@ -97,9 +97,10 @@ def test_up_to_five_children_come_with_it(engine: ContextEngine) -> None:
 
 
 @pytest.mark.requirement("S4.focus.page-summary")
-def test_a_focused_page_gives_its_summary_and_its_blocks_in_reading_order(engine: ContextEngine) -> None:
+def test_a_focused_page_gives_its_summary_and_its_sections_in_reading_order(engine: ContextEngine) -> None:
     payload = engine.build(request("Summarize this page", focus=Focus(page_id="launch")))
-    assert ids(payload, "focus")[:4] == ["launch", "goals", "goal", "tasks"]
+    assert ids(payload, "focus")[:3] == ["launch", "goals", "tasks"]
+    assert payload.items[1].content == "## Goals\n\nReach a thousand harbors in the first month."
     summary = payload.items[0].content
     assert "How we launch in December." in summary
     assert "Goals; Tasks; Risks" in summary
@@ -145,7 +146,10 @@ def test_tasks_beside_the_focused_one_are_shown_if_the_question_has_to_do_with_t
     plain = engine.build(request("zzz", focus=focus))
     assert "press" not in ids(plain, "focus")
     assert next(e.reason for e in plain.ledger if e.id == "press") == "nothing-to-do-with-the-question"
-    assert "press" in ids(engine.build(request("Who writes the press release?", focus=focus)), "focus")
+    payload = engine.build(request("Who writes the press release?", focus=focus))
+    shown_in = next(e.into for e in payload.ledger if e.id == "press")
+    assert shown_in == "tasks", "with the rest of its section"
+    assert payload.serialized.count("press release") == 2, "in the section and in the question"
 
 
 def test_links_of_an_index_are_shown_if_the_question_has_to_do_with_them(tmp_path: Path) -> None:
@@ -182,73 +186,69 @@ def _plant(engine: ContextEngine) -> None:
             edit.put(Block(id=f"x{i}", type="text", content=f"Something about mountains and number {i} of the rivers."))
 
 
-def test_a_title_that_stands_back_takes_nothing_with_it(garden: ContextEngine) -> None:
-    found = {hit.block_id: hit.relevance for hit in garden.search("Garden tools").hits}
-    assert found["shed"] > found["title"] > found["oil"], "which is what this is about"
+def test_what_was_found_is_shown_with_its_page_and_only_once(garden: ContextEngine) -> None:
     payload = garden.build(request("Garden tools", type=RequestType.SEARCH))
-    told = {entry.id: (entry.fate, entry.reason) for entry in payload.ledger}
-    assert told["title"] == ("dropped", "no-text")
-    assert {"shed", "oil"} <= set(ids(payload, "semantic"))
-    assert found.keys() <= told.keys(), "the ledger says of everything that was found what became of it"
-
-
-def test_what_was_found_below_a_title_is_shown_by_itself_and_the_rest_with_the_title(garden: ContextEngine) -> None:
-    with garden.workspace.edit() as edit:
-        edit.move("shed", None)
-        edit.put(Block(id="wall", type="text", parent="title", content="Nails go here."))
-    found = {hit.block_id: hit.relevance for hit in garden.search("Garden tools").hits}
-    assert found["title"] > found["oil"], "which is what this is about"
-    question = request("Garden tools", type=RequestType.SEARCH)
-    payload = garden.build(question)
-    told = {entry.id: entry.fate for entry in payload.ledger}
-    assert (told["title"], told["oil"]) == ("kept", "kept")
+    entries = {entry.id: (entry.fate, entry.reason, entry.into) for entry in payload.ledger}
+    assert entries["title"] == ("kept", "fits", None)
+    assert entries["shed"] == entries["oil"] == ("merged", "lines-already-shown", "title")
     title = next(item for item in payload.items if item.block_id == "title")
-    assert title.content.split("\n") == ["Garden tools", "Nails go here."]
+    assert title.content.split("\n")[0] == "# Garden tools"
+    assert set(title.holds) == {"shed", "oil"}
     assert payload.serialized.count("cleans every tool with oil") == 1
-    without = garden.build(replace(question, hints=ContextHints(exclude_blocks=("title",))))
-    told = {entry.id: entry.fate for entry in without.ledger}
-    assert (told["title"], told["oil"]) == ("dropped", "kept")
 
 
-def test_a_title_of_which_nothing_is_left_is_not_shown(garden: ContextEngine) -> None:
-    with garden.workspace.edit() as edit:
-        edit.move("shed", None)
-    payload = garden.build(request("Garden tools", type=RequestType.SEARCH))
-    told = {entry.id: (entry.fate, entry.reason) for entry in payload.ledger}
-    assert told["title"] == ("dropped", "no-text")
-    assert told["oil"] == ("kept", "fits")
-
-
-def test_an_excluded_block_does_not_come_back_with_its_title(garden: ContextEngine) -> None:
-    with garden.workspace.edit() as edit:
-        edit.put(Block(id="wall", type="text", parent="title", content="Nails go here."))
-    without = ContextHints(exclude_blocks=("shed",))
-    payload = garden.build(request("Garden tools", type=RequestType.SEARCH, hints=without))
-    told = {entry.id: (entry.fate, entry.reason) for entry in payload.ledger}
-    assert told["shed"] == ("dropped", "excluded-by-hint")
-    assert told["title"][0] == "kept", "nothing better that is shown stands below it"
-    assert "in the shed" not in payload.serialized
-    assert "cleans every tool with oil" in payload.serialized
+def test_an_excluded_block_does_not_come_back_with_its_section(garden: ContextEngine) -> None:
+    for excluded in ("shed", "title"):
+        hints = ContextHints(exclude_blocks=(excluded,))
+        payload = garden.build(request("Garden tools", type=RequestType.SEARCH, hints=hints))
+        assert excluded not in ids(payload, "semantic")
+        assert "in the shed" not in payload.serialized
+        assert ("cleans every tool" in payload.serialized) is (excluded == "shed")
 
 
 @pytest.mark.parametrize("budget", [60, 120, 4000])
-def test_whatever_becomes_of_a_title_what_was_found_below_it_is_there_or_told(
-    garden: ContextEngine, budget: int
-) -> None:
+def test_whatever_becomes_of_a_section_the_ledger_says_so(garden: ContextEngine, budget: int) -> None:
     with garden.workspace.edit() as edit:
-        edit.move("shed", None)
-        edit.put(Block(id="here", type="text", parent="title", content="Where we are.", position=-20))
         edit.put(Block(id="inner", type="page", title="Garden tools of iron", parent="title", position=-1))
         edit.move("oil", "inner")
         for i in range(7):
             edit.put(Block(id=f"first{i}", type="text", parent="title", content=f"Line {i}. " * 20, position=-9 + i))
-    for focus in (None, Focus(block_id="here")):
+    for focus in (None, Focus(block_id="first0")):
         asked = request("Garden tools", type=RequestType.SEARCH, focus=focus, token_budget=TokenBudget(total=budget))
         payload = garden.build(asked)
-        told = {entry.id: entry for entry in payload.ledger if entry.id == "oil"}
+        inner = next(entry for entry in payload.ledger if entry.id == "inner")
         shown = payload.serialized.count("cleans every tool with oil")
-        assert (shown, told["oil"].reason) in ((1, "fits"), (0, "over-budget")), budget
-        assert shown == 1 or budget < 4000
+        assert shown == (inner.fate in ("kept", "trimmed"))
+        assert shown == 1 or (budget < 4000 and inner.reason == "over-budget")
+
+
+def test_a_long_section_is_shown_with_elisions_and_can_be_had_whole(empty: ContextEngine) -> None:
+    put(empty, Block(id="page", type="page", title="Log"))
+    put(empty, Block(id="days", type="heading", title="Days", parent="page", metadata={"level": 2}))
+    for i in range(60):
+        text = f"Day {i}: the crew painted boat number {i} and wrote the report about boat {i}. " * 4
+        put(empty, Block(id=f"d{i}", type="text", parent="days", content=text, position=i))
+    put(
+        empty,
+        Block(id="key", type="text", parent="days", content="The key of the crane hangs in the office.", position=30),
+    )
+    asked = request(
+        "Where does the key of the crane hang?", type=RequestType.SEARCH, token_budget=TokenBudget(total=900)
+    )
+    item = next(item for item in empty.build(asked).items if item.block_id == "days")
+    assert "The key of the crane hangs in the office." in item.content
+    assert item.content.startswith("## Days\n")
+    elisions = elisions_in(item.content)
+    assert sum(elision.line_count for elision in elisions) == item.elided > 0
+    whole = empty.expand("days").text.split("\n")
+    for elision in elisions:
+        lines = empty.expand(f"days:{elision.first}-{elision.last}").text
+        assert lines == "\n".join(whole[elision.first - 1 : elision.last])
+
+
+@pytest.mark.parametrize("kind", list(RequestType))
+def test_no_type_of_request_is_empty_when_something_answers(garden: ContextEngine, kind: RequestType) -> None:
+    assert "in the shed" in garden.build(request("Where are the garden tools?", type=kind)).serialized
 
 
 def test_a_title_that_stands_back_and_is_there_for_another_reason_has_one_fate(garden: ContextEngine) -> None:
@@ -260,14 +260,14 @@ def test_a_title_that_stands_back_and_is_there_for_another_reason_has_one_fate(g
 @pytest.mark.requirement("S4.semantic.item-mapping", "S4.item.metadata")
 def test_a_hit_becomes_an_item_with_its_page_and_its_breadcrumb(engine: ContextEngine) -> None:
     payload = engine.build(request("May the venue be taken already?"))
-    item = next(item for item in payload.items if item.block_id == "venue")
-    assert item.block_type == "text"
-    assert item.content == "The venue may be taken already."
+    item = next(item for item in payload.items if "venue" in item.found)
+    assert (item.block_id, item.block_type) == ("risks", "heading")
+    assert item.content == "## Risks\n\nThe venue may be taken already."
     assert item.metadata.page_title == "Launch plan"
-    assert item.metadata.path == ("Launch plan", "Risks")
-    assert item.metadata.last_modified is not None
+    assert item.metadata.path == ("Launch plan",)
     hit = next(hit for hit in engine.search("May the venue be taken already?").hits if hit.block_id == "venue")
-    assert relevances(payload)["venue"] == hit.relevance
+    entry = next(entry for entry in payload.ledger if entry.id == "venue")
+    assert (entry.relevance, entry.into) == (hit.relevance, "risks")
 
 
 @pytest.mark.requirement("S4.semantic.threshold")
@@ -288,7 +288,7 @@ def test_the_search_is_for_twenty_or_as_many_as_configured(tmp_path: Path) -> No
                 for i in range(40):
                     edit.put(Block(id=f"n{i}", type="text", content=f"the harbor ledger number {i}"))
             payload = engine.build(request("harbor ledger"))
-            found = [entry for entry in payload.ledger if entry.collector.startswith("semantic")]
+            found = [entry for entry in payload.ledger if entry.reason != "below-min-relevance"]
             assert len(found) == expected
 
 
@@ -535,11 +535,13 @@ def test_a_collector_that_is_switched_off_contributes_nothing(tmp_path: Path, na
 
 
 def test_a_block_that_several_collectors_found_is_in_once_with_every_reason(engine: ContextEngine) -> None:
-    engine.workspace.record(ANN.id, Action.EDIT, "press", NOW)
+    engine.workspace.record(ANN.id, Action.EDIT, "tasks", NOW)
     payload = engine.build(request("Who writes the press release?", focus=Focus(block_id="book")))
-    found = [item for item in payload.items if item.block_id == "press"]
+    found = [item for item in payload.items if item.block_id == "tasks"]
     assert len(found) == 1
     assert found[0].section == "focus"
-    assert found[0].reasons[0] == "sibling"
+    assert found[0].reasons[0] == "ancestor"
+    assert "search" in found[0].reasons
     assert any("edit by ann" in reason for reason in found[0].reasons)
-    assert any(reason.endswith("this") for reason in found[0].reasons)
+    press = {entry.into for entry in payload.ledger if entry.id == "press"}
+    assert press == {"tasks"}, "a sibling that the search found is shown with its section"

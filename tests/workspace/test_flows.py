@@ -57,7 +57,8 @@ def test_summarizing_a_page_is_mostly_about_what_is_on_the_page(engine: ContextE
     )
     focus = ids(payload, "focus")
     assert focus[0] == page
-    on_the_page = [name for name in focus if name.startswith(f"{page}#")]
+    items = [item for item in payload.items if item.section == SectionType.FOCUS]
+    on_the_page = [name for item in items for name in (item.block_id, *item.holds) if name.startswith(f"{page}#")]
     assert len(on_the_page) >= 12
     tokens = {section.type: section.token_count for section in payload.sections}
     assert tokens[SectionType.FOCUS] > 0.6 * payload.metadata.total_tokens

@@ -267,7 +267,7 @@ def test_a_hidden_block_has_nothing_below_it_and_leads_nowhere(tmp_path: Path) -
     with shared(tmp_path) as engine:
         store, mine = engine.store, filters(engine)
         assert store.children("secret", mine, limit=9) == []
-        assert store.descendants("secret", mine, limit=9, deepest=9) == []
+        assert store.descendants(["secret"], mine, limit=9, deepest=9) == {}
         assert store.links_from("secret", mine) == []
         assert store.links_to("open", mine) == []
         assert store.siblings("open", mine, count=2) == []

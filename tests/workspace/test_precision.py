@@ -5,6 +5,8 @@ Relevant is what a careful colleague who prepares the context would want in it: 
 answer, or is part of what is focused (of a focused page everything on it; of a focused block what is above it on its
 page). A page or a heading is relevant if at least half of what stands under it is, and not for one line among others;
 where that gave what nobody would look at (a lane of a board, the page of salaries) it was taken out by hand.
+A section that is shown for blocks found in it counts as one hit, and is relevant if one of these blocks is. Of what is
+focused every block counts.
 """
 
 from __future__ import annotations
@@ -47,21 +49,25 @@ def request_of(rating: dict[str, Any]) -> ContextRequest:
 
 
 class Tally:
-    """Items included and how many of them are rated relevant, over all and by section and type."""
+    """Hits and focused blocks, and how many of them are rated relevant, over all and by section and type."""
 
     def __init__(self) -> None:
         self.included: Counter[str] = Counter()
         self.relevant: Counter[str] = Counter()
         self.rated = 0
+        self.found: set[tuple[str, str]] = set()
 
     def add(self, engine: ContextEngine, rating: dict[str, Any]) -> None:
         """Build one request and count."""
         relevant = set(rating["relevant"])
         self.rated += len(relevant)
         for item in engine.build(request_of(rating)).items:
+            is_relevant = not relevant.isdisjoint({item.block_id, *item.found})
+            count = 1 if item.found else 1 + len(item.holds)
+            self.found |= {(rating["query"], block) for block in relevant & {item.block_id, *item.holds}}
             for name in ("overall", f"section {item.section}", f"type {rating['type']}"):
-                self.included[name] += 1
-                self.relevant[name] += item.block_id in relevant
+                self.included[name] += count
+                self.relevant[name] += count * is_relevant
 
     def precision(self, name: str = "overall") -> float:
         """The share that is relevant."""
@@ -69,8 +75,8 @@ class Tally:
 
     @property
     def recall(self) -> float:
-        """The share of what was rated relevant that is included."""
-        return self.relevant["overall"] / self.rated
+        """The share of the blocks rated relevant that is included."""
+        return len(self.found) / self.rated
 
     def __str__(self) -> str:
         lines = [

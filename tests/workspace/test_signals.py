@@ -131,7 +131,7 @@ def test_nearness_to_the_focus_counts_without_the_focus_collector(tmp_path: Path
             engine,
             Block(id="p", type="page", title="P"),
             Block(id="here", type="text", parent="p", content="what is focused"),
-            Block(id="near", type="text", parent="p", content="the ferry leaves at nine"),
+            Block(id="near", type="heading", title="Ferry", parent="p", content="the ferry leaves at nine"),
             Block(id="far", type="text", content="the ferry leaves at ten"),
         )
         found = {e.id: e.signals for e in engine.build(request("ferry", focus=Focus(block_id="here"))).ledger}

@@ -19,8 +19,8 @@ class HouseRulesCollector:
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The rules, whatever is asked."""
-        below = self._view.store.descendants(NOTE, self._view.filters, limit=MOST_RULES, deepest=3)
-        return [item_of(rule, 1.0, SectionType.FOCUS, "a house rule") for rule in below if rule.content]
+        below = self._view.store.descendants([NOTE], self._view.filters, limit=MOST_RULES, deepest=3)
+        return [item_of(rule, 1.0, SectionType.FOCUS, "a house rule") for rule in below.get(NOTE, ()) if rule.content]
 
 
 HOUSE_RULES = CollectorEntry(collector=HouseRulesCollector, title="House Rules", share=0.1, ranked=False)

@@ -23,8 +23,9 @@ from satchel.models.results import ContextBuildResult
 from satchel.tokens.registry import counter_for, counter_for_method
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from satchel.assembly.unit_packing import UnitPacker
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 
@@ -48,6 +49,20 @@ def assemble(
 
     `counter` is a way of counting of your own, or the name of a model; without it, the options say how.
     """
+    return assemble_units(hits, options, query=query, counter=counter, cross_encoder=cross_encoder, now=now)
+
+
+def assemble_units(
+    hits: Iterable[KnowledgeChunk | EntityResult],
+    options: ContextBuildOptions | None = None,
+    *,
+    query: str | None = None,
+    counter: TokenCounter | str | None = None,
+    cross_encoder: CrossEncoder | None = None,
+    now: datetime | None = None,
+    units: Callable[[TokenCounter, int], UnitPacker] | None = None,
+) -> ContextBuildResult:
+    """Build a context as `assemble` does; `units` (counter, tokens) packs units that stand on their own."""
     started = perf_counter()
     options = options if options is not None else ContextBuildOptions()
     if not isinstance(options, ContextBuildOptions):
@@ -70,6 +85,9 @@ def assemble(
         layouts=layouts,
         rules=_packing_rules(options, counter),
     )
+    if units is not None:
+        room = options.max_tokens - layouts[0].overhead(admitted.candidates)
+        recipe = replace(recipe, form=units(counter, room).form)
     result = _result(build(candidates, admitted, recipe), options, started)
     milliseconds = result.build_time.total_seconds() * 1000
     _log.debug("built context: %d chunks, %d tokens, %.1f ms", result.chunks_included, result.tokens, milliseconds)

@@ -78,6 +78,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
         page=chunk.page,
         collector=chunk.metadata.get("satchel.collector", "given"),
         signals=chunk.metadata.get("satchel.signals", {}),
+        is_passage=chunk.metadata.get("satchel.passage", False),
     )
 
 

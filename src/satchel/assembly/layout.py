@@ -245,7 +245,7 @@ def _groups(pieces: Sequence[Piece]) -> list[list[Piece]]:
     for piece in pieces:
         groups.setdefault(_file_of(piece) or piece.lead.place, []).append(piece)
     for group in groups.values():
-        group.sort(key=lambda piece: (piece.first_line or 0, piece.lead.place))
+        group.sort(key=lambda piece: (not piece.lead.leads, piece.first_line or 0, piece.lead.place))
     return list(groups.values())
 
 

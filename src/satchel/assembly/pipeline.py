@@ -44,6 +44,14 @@ class Admitted(NamedTuple):
         return cls(left, dropped, merged)
 
 
+class Formed(NamedTuple):
+    """The candidates to pack, and what became of the candidates from which they were made."""
+
+    candidates: Sequence[Candidate]
+    dropped: Mapping[int, Reason] = {}
+    merged: Mapping[int, Merged] = {}
+
+
 class Ranking(NamedTuple):
     """A score from 0 to 1 for each candidate's place, the signals behind the score, and a note for the caller."""
 
@@ -66,6 +74,8 @@ class Recipe:
     """Tried in order until a draft has pieces: the last layout has the least overhead."""
     rules: PackingRules
     rank: Callable[[Sequence[Candidate]], Ranking] = by_relevance
+    form: Callable[[Sequence[Candidate]], Formed] = Formed
+    """Makes the units to show of the ranked candidates; by default each candidate is a unit."""
 
 
 class Built(NamedTuple):
@@ -84,8 +94,11 @@ def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -
     """Rank, pack and render the admitted candidates by the recipe, with a ledger of all candidates."""
     ranking = recipe.rank(admitted.candidates)
     ranked = [_scored(candidate, ranking.scores[candidate.place]) for candidate in admitted.candidates]
+    formed = recipe.form(ranked)
+    dropped, merged = {**admitted.dropped, **formed.dropped}, {**admitted.merged, **formed.merged}
+    admitted = Admitted(list(formed.candidates), dropped, merged)
     for layout in recipe.layouts:
-        packed = pack([layout.shorten(candidate) for candidate in ranked], layout, recipe.rules)
+        packed = pack([layout.shorten(candidate) for candidate in formed.candidates], layout, recipe.rules)
         if packed.draft.candidates:
             break
     draft = packed.draft
@@ -149,6 +162,8 @@ def _fate(
         if piece.trim is not None:
             reason = Reason.FELL_BACK if packed.notes.get(place) else Reason.TRIMMED_TO_FIT
             return Fate.TRIMMED, reason, None, number
+        if candidate.elided or piece.lead.elided:
+            return Fate.TRIMMED, Reason.EXCERPT, None, number
         into = piece.lead.id if piece.lead.place != place else None
         return Fate.KEPT, Reason.JOINED if len(piece.candidates) > 1 else Reason.FITS, into, number
     merged = admitted.merged.get(place)

@@ -175,7 +175,10 @@ class Candidate(NamedTuple):
     and `type` are safe on one line; `text` and `summary` contain no invisible characters. `whole_lines` is true if
     `text` has exactly one line for each number from `first_line` to `last_line`. `trail` names the ancestors of a
     block, outermost first. `collector` found the candidate, with `signals`; `score` is the result of the ranking.
-    `trim` is the receipt of a trimmed `text`.
+    `trim` is the receipt of a trimmed `text`; `elided` counts the lines that elision lines in `text` stand for.
+    `leads` is true for the definition that was asked for by name: it comes first in its file.
+    `of_lines` counts the lines of the file where the text is a run of lines outside of all named blocks.
+    `is_passage` is true for a passage of a document, whose relevance is its own and not its document's.
     """
 
     place: int
@@ -201,6 +204,10 @@ class Candidate(NamedTuple):
     signals: Mapping[str, float] = {}
     score: float = 0.0
     trim: Trim | None = None
+    elided: int = 0
+    leads: bool = False
+    of_lines: int = 0
+    is_passage: bool = False
 
 
 class Piece(NamedTuple):

@@ -274,6 +274,8 @@ class Reason(StrEnum):
     EMPTY = "no-text"
     OVER_BUDGET = "over-budget"
     LESS_VALUE = "less-value-for-its-tokens"
+    NOT_WORTH_ITS_TOKENS = "not-worth-its-tokens"
+    EXCERPT = "shown-with-elisions"
     MAX_CHUNKS = "max-chunks"
     UNRELATED = "nothing-to-do-with-the-question"
     EXCLUDED = "excluded-by-hint"

@@ -141,6 +141,7 @@ class HeadingStyle(StrEnum):
     """The style of a piece's heading: path, lines and relevance on separate lines, or all on one line."""
 
     FULL = "full"
+    NAMED = "named"
     COMPACT = "compact"
 
 
@@ -275,7 +276,7 @@ class SemanticConfig:
     enabled: bool = True
     top_k: int = 20
     min_threshold: float = 0.6
-    keep_best: int = 0
+    keep_best: int = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

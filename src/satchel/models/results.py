@@ -141,6 +141,10 @@ class ContextItem:
     """True if position alone is weak evidence: the item is shown only if the search finds it relevant, too."""
     holds: tuple[str, ...] = ()
     """Ids of other blocks in the content; the item is shown only to users who may read all of them."""
+    found: tuple[str, ...] = ()
+    """Ids of the blocks in the content that the search found."""
+    elided: int = 0
+    """The number of lines that elision lines in the content stand for."""
     trim: Trim | None = None
     whole: str | None = field(default=None, repr=False)
     """The text before trimming."""

@@ -53,8 +53,8 @@ class BlockTree(Protocol):
     def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
         """The nearest siblings of a block, `count` before and `count` after the block, nearest first."""
 
-    def descendants(self, block_id: str, filters: Filters, *, limit: int, deepest: int) -> list[Block]:
-        """The blocks below a block in reading order, down to the depth `deepest`."""
+    def descendants(self, ids: Sequence[str], filters: Filters, *, limit: int, deepest: int) -> dict[str, list[Block]]:
+        """For each readable block the blocks below in reading order, at most `limit`, down to the depth `deepest`."""
 
     def trails(self, ids: Sequence[str], filters: Filters) -> dict[str, tuple[Step, ...]]:
         """For each readable block the path from the block itself up to the highest readable ancestor."""

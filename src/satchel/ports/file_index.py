@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from satchel.models.files import FileState, SkippedFile
-    from satchel.models.outline import Outline, OutlinePage
+    from satchel.models.outline import Outline, OutlineBlock, OutlinePage
     from satchel.models.search import Filters
 
 
@@ -122,6 +122,9 @@ class FileIndex(Protocol):
 
     def text_of(self, path: str, filters: Filters) -> str | None:
         """The whole text of a file as indexed, or None."""
+
+    def outline_of(self, path: str, filters: Filters) -> list[OutlineBlock]:
+        """The definitions and sections of a file from top to bottom, outer ones first."""
 
     def embedder(self) -> str:
         """The name of the embedder behind the stored vectors, or "" while there are none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -275,12 +276,13 @@ class Ranked(NamedTuple):
 
 
 class WeightSet(StrEnum):
-    """The training data of the weights: questions about code, long reports about code, notes, document passages."""
+    """The training data of the weights: questions about code, long reports, blocks and sections of notes, passages."""
 
     SHORT = "short"
     LONG = "long"
     NOTES = "notes"
     DOCUMENTS = "documents"
+    SECTIONS = "sections"
 
 
 @cache
@@ -335,6 +337,37 @@ def rank(
     ]
     ranked.sort(key=lambda entry: (-entry.relevance, -entry.score, paths[entry.file], entry.piece))
     return ranked
+
+
+class BackgroundKind(NamedTuple):
+    """A kind of files that mention everything and explain little, and the words that ask for them."""
+
+    path: re.Pattern[str]
+    words: frozenset[str]
+    say: float
+    """The factor for the relevance of such files."""
+
+
+@cache
+def background_kinds() -> tuple[BackgroundKind, ...]:
+    """The kinds of files in background.toml."""
+    table = tomllib.loads(resources.files("satchel.retrieval").joinpath("background.toml").read_text("utf-8"))
+    return tuple(
+        BackgroundKind(re.compile(kind["path"]), frozenset(kind["words"].split()), kind["say"])
+        for kind in table.values()
+    )
+
+
+def in_the_background(question: ParsedQuestion, ranked: Sequence[Ranked], paths: Mapping[int, str]) -> list[Ranked]:
+    """The candidates, with less relevance for pictures, change logs and the like, unless the question asks for them."""
+    asked = {word.lower() for word in IDENTIFIER.findall(question.text)}
+    kinds = [kind for kind in background_kinds() if asked.isdisjoint(kind.words)]
+    says: dict[int, float] = {}
+    for file in {entry.file for entry in ranked}:
+        path = paths.get(file, "").lower()
+        is_named = bool(path) and _is_named(path, question.paths)
+        says[file] = 1.0 if is_named else min((kind.say for kind in kinds if kind.path.search(path)), default=1.0)
+    return [entry._replace(relevance=entry.relevance * says[entry.file]) for entry in ranked]
 
 
 def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:

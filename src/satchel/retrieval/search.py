@@ -5,27 +5,42 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from satchel.assembly.unit_packing import UnitPacker
+from satchel.assembly.units import LineWorths, SourceText
 from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
+from satchel.models.files import PROSE, detect_language
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece, StoreQuery
-from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of, widened
+from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import Ranked, WeightSet, beside, learned_weights, rank, with_closeness
+from satchel.retrieval.ranking import (
+    Ranked,
+    WeightSet,
+    beside,
+    in_the_background,
+    learned_weights,
+    rank,
+    with_closeness,
+)
 from satchel.text.words import terms
 
 if TYPE_CHECKING:
-    from satchel.models.options import ContextBuildOptions
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store
+    from satchel.tokens.counter import TokenCounter
 
 
 # Files ranked for a question: more may find further answers, and cost time for each question.
 _CANDIDATE_FILES: Final = 60
+
+# Blocks ranked for a question in a workspace of blocks: a section has many, and its best are rarely among the first 60
+# (of 96 questions over notes, the answering section has a ranked block for 93, for 87 with 60).
+_CANDIDATE_BLOCKS: Final = 120
 
 # Files ranked for a long report, whose many terms match more files; scripts/ranker/fit.py learns on as many.
 _CANDIDATE_FILES_LONG: Final = 100
@@ -97,6 +112,8 @@ class Searcher:
         question = understand(text)
         query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(text))
         most_files = _CANDIDATE_FILES_LONG if question.is_long else _CANDIDATE_FILES
+        if self.store.holds_blocks():
+            most_files = max(most_files, _CANDIDATE_BLOCKS)
         candidates = self.store.search(query, filters, top_k=most_files)
         files = [candidate.file for candidate in candidates]
         paths = self.store.paths(files, filters)
@@ -110,7 +127,7 @@ class Searcher:
         titles = self.store.titles(files, filters)
         if titles:
             ranked += rank(question, candidates, titles, weights=learned_weights(WeightSet.NOTES))
-        return sorted(ranked, key=lambda entry: -entry.relevance)
+        return sorted(in_the_background(question, ranked, paths), key=lambda entry: -entry.relevance)
 
 
 def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
@@ -154,25 +171,6 @@ def _recency(changed: Mapping[int, int]) -> dict[int, float]:
     """The recency of each file relative to the newest change, halved every month."""
     newest = max(changed.values(), default=0)
     return {file: 0.5 ** ((newest - at) / _MONTH_SECONDS) for file, at in changed.items()}
-
-
-# The usual rule of thumb for English and code; only sizes excerpts, the budget itself is counted exactly.
-_CHARS_PER_TOKEN: Final = 4
-
-# An excerpt gets an eighth of the budget, so that a small context still shows several files (docs/decisions/0017).
-_EXCERPTS_PER_BUDGET: Final = 8
-
-# About eight lines of code; a shorter excerpt rarely shows what its lines belong to.
-_MIN_EXCERPT_CHARS: Final = 320
-
-# Three or four sentences: an answer is a sentence with its neighbours. Longer excerpts show fewer passages.
-_PASSAGE_EXCERPT_CHARS: Final = 400
-
-# Share of the budget for whole passages; the rest is left for headings and for excerpts of further passages.
-_PASSAGES_BUDGET_SHARE: Final = 0.85
-
-# Share of the budget for the best passage if too long to be whole; the rest shows alternatives.
-_BEST_PASSAGE_BUDGET_SHARE: Final = 0.6
 
 
 class Excerpt(NamedTuple):
@@ -235,55 +233,24 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def as_shown(
-    question: str, hits: Sequence[SearchHit], options: ContextBuildOptions, text_of: Callable[[str], str]
-) -> list[SearchHit]:
-    """The hits as shown: some whole, the rest as excerpts for several to fit; `text_of` returns a file's text."""
-    whole, terms_asked = _shown_whole(hits, options), understand(question).terms
-    lines = cache(lambda path: lines_of(text_of(path)))
-    room = options.max_tokens * _CHARS_PER_TOKEN
-    handful = max(_MIN_EXCERPT_CHARS, room // _EXCERPTS_PER_BUDGET)
-    hits_shown = []
-    for place, hit in enumerate(hits):
-        if place in whole:
-            hits_shown.append(_rounded(hit, lines))
-            continue
-        most_chars = handful
-        if hit.is_passage:
-            most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_PASSAGE_BUDGET_SHARE)
-        part = excerpt(hit.content, terms_asked, most_chars)
-        if hit.is_passage and place and _is_headings(part.text):
-            continue  # a heading without its text answers nothing
-        first = hit.start_line + part.before
-        hits_shown.append(hit if part.text == hit.content else _cut(hit, first, first + part.lines - 1, part.text))
-    return hits_shown
+def unit_packer(
+    question: str, hits: Sequence[SearchHit], store: Store, filters: Filters
+) -> Callable[[TokenCounter, int], UnitPacker]:
+    """Return the maker of a packer (counter, tokens) for the units around the hits of a question."""
+    by_path: dict[str, list[SearchHit]] = {}
+    for hit in hits:
+        by_path.setdefault(hit.path, []).append(hit)
 
+    def source_of(path: str) -> SourceText | None:
+        with store.snapshot():
+            text = store.text_of(path, filters) if path else None
+            spans = store.outline_of(path, filters) if text else ()
+        lines = lines_of(text or "")
+        # A file may have been changed, or indexed again, since it was searched.
+        if any("\n".join(lines[hit.start_line - 1 : hit.end_line]) != hit.content for hit in by_path[path]):
+            return None
+        return SourceText(lines, spans, is_prose=detect_language(path) in PROSE)
 
-def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
-    """The positions of hits shown whole: the best hit, separate blocks, and passages for most of the room."""
-    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_BUDGET_SHARE
-    # The answer may be at the end of a passage, where the budget would cut.
-    whole = set() if hits and hits[0].is_passage else {0}
-    for i, hit in enumerate(hits):
-        if not hit.path:
-            whole.add(i)  # a stored block is short, and its id has no lines to cut
-        elif hit.is_passage:
-            room -= len(hit.content)
-            if room >= 0:
-                whole.add(i)
-    return frozenset(whole)
-
-
-def _rounded(hit: SearchHit, lines: Callable[[str], Sequence[str]]) -> SearchHit:
-    """The hit; a passage is widened by a line on each side, where its sentences begin and end."""
-    if not hit.is_passage or hit.reanchored:
-        return hit
-    return _cut(hit, *widened(lines(hit.path), hit.start_line, hit.end_line, 1))
-
-
-def _cut(hit: SearchHit, first: int, last: int, text: str) -> SearchHit:
-    return replace(hit, id=f"{hit.path}:{first}-{last}", start_line=first, end_line=last, content=text)
-
-
-def _is_headings(text: str) -> bool:
-    return all(not line.strip() or line.lstrip().startswith("#") for line in text.split("\n"))
+    asked = understand(question)
+    symbol = asked.text.strip().removesuffix("()") if asked.is_symbol else ""
+    return partial(UnitPacker, sources=source_of, worths=LineWorths(asked.terms), symbol=symbol)

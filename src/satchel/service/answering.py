@@ -141,7 +141,7 @@ def options_for(settings: Settings, question: Question) -> ContextBuildOptions:
         context_lines=lines,
         include_sources=question.include_sources,
         include_scores=question.include_scores,
-        heading_style=HeadingStyle.COMPACT if question.compact else HeadingStyle.FULL,
+        heading_style=HeadingStyle.COMPACT if question.compact else HeadingStyle.NAMED,
     )
 
 

@@ -7,14 +7,14 @@ print(engine.build("where is the retry backoff computed").context)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from satchel.assembly.assemble import assemble
+from satchel.assembly.assemble import assemble_units
 from satchel.errors import InvalidOption, UnknownBlock
 from satchel.indexing.walk import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
@@ -23,6 +23,7 @@ from satchel.models.options import (
     DEFAULT_CONTEXT_CONFIG,
     ContextBuildOptions,
     ContextConfig,
+    HeadingStyle,
     OverflowPolicy,
     RerankingStrategy,
     TokenEstimationMethod,
@@ -30,7 +31,7 @@ from satchel.models.options import (
 from satchel.models.request import ContextRequest
 from satchel.models.search import Expansion, Filters, SearchHit, SearchResult
 from satchel.retrieval.freshness import LONGEST_NUMBER, Expander, Folder, lines_of, widened
-from satchel.retrieval.search import Searcher, as_shown
+from satchel.retrieval.search import Searcher, unit_packer
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -54,12 +55,12 @@ if TYPE_CHECKING:
 
 _COLLECTOR_THREADS: Final = 5  # a thread for each built-in collector: focus, semantic, relations, activity, history
 # A small budget still packs from this many hits; fewer would leave no alternative to a hit that does not fit.
-_MIN_HITS: Final = 20
+_MIN_HITS: Final = 30
 # More hits would take longer to check against the disk and to pack; also the default for `max_chunks`.
 _MAX_HITS: Final = 150
 # A hit is fetched per so many tokens of the budget: a lower number fetches hits that do not fit, a higher number may
 # leave the budget unused.
-_BUDGET_TOKENS_PER_HIT: Final = 100
+_BUDGET_TOKENS_PER_HIT: Final = 60
 # About 1,500 tokens at four characters a token, of a default budget of 4,000: a longer symbol would crowd out the
 # other pieces, so only the hit is shown.
 _MAX_SYMBOL_CHARS: Final = 6000
@@ -72,6 +73,7 @@ ENGINE_OPTIONS: Final = ContextBuildOptions(
     overflow=OverflowPolicy.TRUNCATE,
     expand_context=False,
     include_citations=True,
+    heading_style=HeadingStyle.NAMED,
 )
 """Default options for a context from an index: exact token counts, as many pieces as fit."""
 
@@ -205,8 +207,14 @@ class ContextEngine:
     def expand(self, piece_id: str, *, lines: int = 0, filters: Filters | None = None) -> Expansion:
         """Return the exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
 
-        `lines` more lines are added before and after.
+        `lines` more lines are added before and after. A page, heading or other block of the workspace comes with all
+        blocks below; its lines can be asked for, too (`Notes/Plan:3-9`).
         """
+        if self.store.holds_blocks():
+            from satchel.workspace.pages import expand_block
+
+            if expansion := expand_block(piece_id, self.store, filters or Filters()):
+                return expansion
         return Expander(self.folder, self.store).expand(piece_id, lines, filters or Filters())
 
     @overload
@@ -256,15 +264,15 @@ class ContextEngine:
         filters = _with_options(filters or Filters(), options)
         max_hits = max(_MIN_HITS, min(options.max_tokens // _BUDGET_TOKENS_PER_HIT, _MAX_HITS))
         search_result = self.search(question, top_k=max_hits, filters=filters)
-        search_hits: Sequence[SearchHit] = search_result.hits
+        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_result.hits]
+        units = None
         if not (options.expand_context or expand_to_symbol):
-            search_hits = as_shown(
-                question, search_result.hits, options, lambda path: self.store.text_of(path, filters) or ""
-            )
-        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_hits]
+            units = unit_packer(question, search_result.hits, self.store, filters)
         # The store has applied the patterns already; only the store knows every file.
         options = replace(options, file_patterns=None, languages=None)
-        result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
+        result = assemble_units(
+            hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder, units=units
+        )
         return replace(result, notes=(*search_result.notes, *result.notes)) if search_result.notes else result
 
     @overload
@@ -356,6 +364,7 @@ class ContextEngine:
             focus=block,
             pages=pages,
             search=self.search,
+            embedder=self.embedder,
         )
 
     def _focused(self, block_id: str, filters: Filters) -> Block:
@@ -423,7 +432,11 @@ class ContextEngine:
             type=hit.block_type,
             name=hit.title if hit.page is None else hit.title.partition("/")[2],
             page=hit.page,
-            metadata={"satchel.collector": "semantic", "satchel.signals": hit.signals},
+            metadata={
+                "satchel.collector": "semantic",
+                "satchel.signals": hit.signals,
+                "satchel.passage": hit.is_passage,
+            },
         )
         return replace(chunk, expanded_context=expanded) if expanded is not None else chunk
 

@@ -242,10 +242,10 @@ class BlockTreeContract(StoreSuite):
     def test_descendants_come_in_reading_order_as_deep_as_asked(self, tmp_path: Path) -> None:
         blocks = [note("p"), note("a", "p", 1), note("a1", "a"), note("a11", "a1"), note("b", "p", 2)]
         with self.filled(tmp_path, *blocks) as store:
-            assert ids(store.descendants("p", EVERYTHING, limit=9, deepest=9)) == ["a", "a1", "a11", "b"]
-            assert ids(store.descendants("p", EVERYTHING, limit=9, deepest=1)) == ["a", "b"]
-            assert ids(store.descendants("p", EVERYTHING, limit=2, deepest=9)) == ["a", "a1"]
-            assert store.descendants("p", EVERYTHING, limit=9, deepest=0) == []
+            assert ids(store.descendants(["p"], EVERYTHING, limit=9, deepest=9)["p"]) == ["a", "a1", "a11", "b"]
+            assert ids(store.descendants(["p"], EVERYTHING, limit=9, deepest=1)["p"]) == ["a", "b"]
+            assert ids(store.descendants(["p"], EVERYTHING, limit=2, deepest=9)["p"]) == ["a", "a1"]
+            assert store.descendants(["p"], EVERYTHING, limit=9, deepest=0) == {"p": []}
 
     def test_trails_lead_up_and_distances_are_steps(self, tmp_path: Path) -> None:
         blocks = [note("p"), note("a", "p"), note("a1", "a"), note("b", "p"), note("else")]

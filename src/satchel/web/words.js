@@ -16,6 +16,8 @@ export const REASONS = {
   "no-text": "It has no text.",
   "over-budget": "It does not fit into the rest of the budget.",
   "less-value-for-its-tokens": "Other pieces have more value per token.",
+  "not-worth-its-tokens": "Not likely enough to help for its tokens.",
+  "shown-with-elisions": "Shown with elisions: the marked lines are left out.",
   "max-chunks": "The maximum number of pieces was reached.",
   "nothing-to-do-with-the-question": "It is not related to the question.",
   "excluded-by-hint": "The request excludes it.",

@@ -180,6 +180,7 @@ def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candid
         collector=f"{item.section}: {', '.join(item.reasons)}",
         signals=item.signals,
         trim=item.trim,
+        elided=item.elided,
     )
 
 
@@ -250,22 +251,60 @@ def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
             continue
         first = by_block.setdefault(key, block)
         if first is not block:
-            _join(first, block)
+            _join(first, block, is_pinned=block.item.block_id in pinned)
+    _cover({block.item.block_id: block for block in by_block.values() if is_block(block.item)}, pinned)
+    whole = [
+        (" ".join(block.item.content.split()), block)
+        for block in by_block.values()
+        if block.item.found and block.item.holds and not (block.dropped or block.merged_into)
+    ]
     by_text: dict[str, _Block] = {}
     for block in sorted(by_block.values(), key=lambda block: (-block.item.relevance, block.place)):
+        if block.merged_into:
+            continue
         text = " ".join(block.item.content.split())
         if len(text) < _MIN_DUPLICATE_CHARS or not is_block(block.item) or block.item.block_id in pinned:
             continue
-        same = by_text.setdefault(text, block)
+        same = next((other for section, other in whole if text in section and other is not block), None)
+        same = same or by_text.setdefault(text, block)
         if same is not block:
             block.merged_into, block.merge_reason = same, Reason.DUPLICATE
 
 
-def _join(first: _Block, other: _Block) -> None:
+def _cover(blocks: Mapping[str, _Block], pinned: frozenset[str]) -> None:
+    """Merge blocks into the sections that contain them, so that no text is shown twice.
+
+    What the search found in a section is evidence for the block alone, too. Focused blocks stay: a section of which
+    everything is focused is left out.
+    """
+    sections = [block for block in blocks.values() if block.item.found]
+    for section in sorted(sections, key=lambda block: (-block.item.relevance, block.place)):
+        inside = [blocks[block_id] for block_id in section.item.holds if block_id in blocks]
+        for block in inside:
+            if block.item.block_id in section.item.found:
+                block.evidence = max(block.evidence, section.item.relevance)
+        if section.dropped or section.merged_into:
+            continue
+        in_focus = [block for block in inside if block.item.section == SectionType.FOCUS and not block.item.weak]
+        is_focus = section.item.section == SectionType.FOCUS
+        if inside and len(in_focus) == len(section.item.holds) and not is_focus:
+            section.dropped = Reason.COVERED
+            continue
+        for block in inside:
+            # Of a page inside a section only the title is shown.
+            is_free = block.item.block_type not in PAGE_TYPES and block.item.block_id not in pinned
+            if is_free and (is_focus or block not in in_focus) and not block.dropped and not block.merged_into:
+                block.merged_into, block.merge_reason = section, Reason.COVERED
+
+
+def _join(first: _Block, other: _Block, *, is_pinned: bool) -> None:
     """Merge two items of the same block: the higher relevance, the longer text and all reasons."""
     mine, more = first.item, other.item
-    # A search hit on a block that is already collected adds a reason, not a text.
-    is_fuller = more.section != SectionType.SEMANTIC and len(more.content) > len(mine.content)
+    # A search hit on a block that is already collected adds a reason, not a text. A found section adds its text, but
+    # not to a focused page, whose blocks are shown one by one.
+    is_section = bool(more.found) and not (other.dropped or is_pinned)
+    has_text = more.section != SectionType.SEMANTIC or is_section
+    is_fuller = has_text and len(more.content) > len(mine.content)
     fuller = more if is_fuller or not mine.content else mine
     dates = [item.metadata.last_modified for item in (mine, more) if item.metadata.last_modified]
     all_reasons = tuple(dict.fromkeys((*mine.reasons, *more.reasons)))
@@ -276,6 +315,8 @@ def _join(first: _Block, other: _Block) -> None:
         trim=fuller.trim,
         language=fuller.language,
         holds=fuller.holds,
+        found=fuller.found,
+        elided=fuller.elided,
         relevance=max(mine.relevance, more.relevance),
         reasons=mine.reasons if other.dropped is Reason.BELOW_RELEVANCE else all_reasons,
         signals={**more.signals, **mine.signals},

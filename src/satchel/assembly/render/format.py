@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 from satchel.models.chunk import CandidateKind, Piece, Section, Trim
 from satchel.models.files import page_words
-from satchel.models.options import FORMATS, ContextBuildOptions
+from satchel.models.options import FORMATS, ContextBuildOptions, HeadingStyle
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
@@ -234,6 +234,16 @@ class Format(ABC):
         trail = [make_visible_line(part).text for part in block.trail if part != block.name]
         return ", ".join(filter(None, (" › ".join(trail), block.modified.date().isoformat() if block.modified else "")))
 
+    @property
+    def is_named(self) -> bool:
+        """True if headings name the symbol or the section."""
+        return self.options.heading_style is HeadingStyle.NAMED
+
+    def symbol(self, piece: Piece) -> str:
+        """The symbol or the heading trail of a chunk, where headings name it."""
+        lead = piece.lead
+        return lead.name if self.is_named and lead.path and lead.name != lead.path else ""
+
     def number_label(self, piece: Piece | ContextSource) -> str:
         """`[3] ` where pieces are numbered."""
         return f"[{piece.number}] " if self.options.include_citations and piece.number else ""
@@ -292,8 +302,13 @@ class TextFormat(Format):
                 return f"{text}\n{bracketed_receipt(piece.trim)}" if piece.trim else text
 
     def place(self, piece: Piece, lines: tuple[int, int] | None) -> str:
-        """`page 3`, `line 5` or `lines 5-8`."""
-        return line_words(*lines) if lines else page_of(piece)
+        """`page 3`, `line 5` or `lines 5-8`; `lines 5-8 of 20` for a part of a file without a name of its own."""
+        if not lines:
+            return page_of(piece)
+        words, lead = line_words(*lines), piece.lead
+        if self.is_named and lead.of_lines:
+            words += f" of {lead.of_lines}"
+        return ", ".join(filter(None, (words, elided_words(lead.elided))))
 
     def _block_heading(self, piece: Piece) -> str:
         """`[3] [page title] [type] (path, date)`: the line above a block."""
@@ -301,8 +316,13 @@ class TextFormat(Format):
         if block.section == SYSTEM_SECTION:
             return ""
         title = f"[{_bracketed(block.name)}] " if block.name else ""
-        hint = heading_text(self.block_hint(piece))
+        hint = ", ".join(filter(None, (heading_text(self.block_hint(piece)), elided_words(block.elided))))
         return f"{self.number_label(piece)}{title}[{_bracketed(block.type)}]{f' ({hint})' if hint else ''}\n"
+
+
+def elided_words(count: int) -> str:
+    """`12 not shown`: the number of lines that elision lines stand for; empty for none."""
+    return f"{count} not shown" if count else ""
 
 
 def entity_fields(piece: Piece) -> Fields:

@@ -130,9 +130,11 @@ class JsonFormat(Format):
         first, last = lines or (None, None)
         return {
             "file": item.path or item.name,
+            "symbol": self.symbol(piece) or None,
             "content": piece.text,
             "startLine": first,
             "endLine": last,
+            "elided": item.elided or None,
             "page": item.page or None,
             "language": item.language or None,
             "relevance": piece.relevance if self.options.include_scores else None,

@@ -119,7 +119,7 @@ class MarkdownFormat(TextFormat):
     def chunk_heading(self, piece: Piece, number: str, lines: tuple[int, int] | None) -> str:
         """The number and the file with lines and relevance below them; in the compact style all on a single line."""
         path = "" if piece.continues_file else heading_text(piece.lead.path or piece.lead.name)
-        if self.options.heading_style is HeadingStyle.COMPACT:
+        if self.options.heading_style is not HeadingStyle.FULL:
             return self._compact_heading(piece, number, path, self.place(piece, lines))
         heading = f"### {number} {path}\n" if path and number else f"### {path}\n" if path else ""
         facts = (
@@ -142,7 +142,11 @@ class MarkdownFormat(TextFormat):
             facts.append(f"relevance {percent(piece.relevance)}")
         about = ", ".join(facts)
         in_brackets = f"({about})" if about else ""
-        words = ["###", number, path, in_brackets] if path else [number, about[:1].upper() + about[1:]]
+        symbol = heading_text(self.symbol(piece))
+        if path:
+            words = ["###", number, f"{path} · {symbol}" if symbol else path, in_brackets]
+        else:
+            words = [number, symbol, in_brackets] if symbol else [number, about[:1].upper() + about[1:]]
         heading = " ".join(filter(None, words))
         return f"{heading}\n" if heading else ""
 

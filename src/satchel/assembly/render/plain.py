@@ -51,13 +51,17 @@ class PlainFormat(TextFormat):
         """The number, the file and the lines, with a rule below."""
         where = self.place(piece, lines)
         if piece.continues_file:
-            heading = " ".join(filter(None, (number, where.capitalize())))
+            symbol = self.symbol(piece)
+            heading = " ".join(filter(None, (number, f"{symbol} ({where})" if symbol else where.capitalize())))
             return f"{heading}\n{RULE}\n" if heading else f"{RULE}\n"
+        symbol = self.symbol(piece)
         name, place = piece.lead.path or piece.lead.name, f" ({where})" if where else ""
+        name = f"{name} · {symbol}" if symbol else name
         before = f"{number} " if number else ""
         if self.options.heading_style is HeadingStyle.COMPACT:
             return f"{before}--- {name}{place} ---\n"
-        place = f" (lines {lines[0]}-{lines[1]})" if lines else place
+        if not self.is_named:
+            place = f" (lines {lines[0]}-{lines[1]})" if lines else place
         return f"{before}File: {name}{place}\n{RULE}\n"
 
     def chunk_body(self, piece: Piece) -> str:

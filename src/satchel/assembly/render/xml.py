@@ -109,7 +109,9 @@ class XmlFormat(Format):
         lines = lines_of(piece) if self.options.include_line_numbers else None
         return {
             "file": item.path or item.name,
+            "symbol": self.symbol(piece) or None,
             "lines": f"{lines[0]}-{lines[1]}" if lines else None,
+            "elided": item.elided or None,
             "page": item.page or None,
             "language": item.language or None,
         }

@@ -12,7 +12,7 @@ from typing import Any, Final
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType
 from satchel.models.files import PASSED_OVER, SAME_AS, SKIPPED, FileState, SkippedFile
-from satchel.models.outline import OutlinePage
+from satchel.models.outline import OutlineBlock, OutlinePage
 from satchel.models.search import Filters
 from satchel.ports.file_index import StoredPage, StoredPiece
 from satchel.ports.store import StoreFacts
@@ -193,6 +193,12 @@ class FileReader(ABC):
         """The whole text of a file as indexed, or None."""
         with self._readable(filters) as rows:
             return text_of_file(rows, path)
+
+    def outline_of(self, path: str, filters: Filters) -> list[OutlineBlock]:
+        """The definitions and sections of a file from top to bottom, outer ones first."""
+        with self._readable(filters) as rows:
+            blocks = rows.db.run(QUERIES["outline_of_file"], file_key(path))
+            return [OutlineBlock._make(row) for access, *row in blocks if rows.shows(access)]
 
     def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
         """The pages of a document from first to last, or only page `number`; empty for a document without pages."""

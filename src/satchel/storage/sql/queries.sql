@@ -74,6 +74,11 @@ SELECT access, content.text FROM file
 JOIN content ON content.workspace = file.workspace AND content.file = file.id
 WHERE file.workspace = ? AND path = ?
 
+-- name: outline_of_file
+SELECT file.access, type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block
+JOIN file ON file.workspace = block.workspace AND file.id = block.file
+WHERE block.workspace = ? AND file.path = ? ORDER BY place
+
 -- name: file_with_last_line
 SELECT file.id, language, modified_ns, access,
     (SELECT max(last_line) FROM piece WHERE piece.workspace = ? AND piece.file = file.id)

@@ -66,8 +66,11 @@ class CodeTree:
         at = row.index(own)
         return alternating(row[:at][::-1][:count], row[at + 1 :][:count])
 
-    def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
-        """The blocks inside a block from top to bottom, at most `limit`, down to the depth `deepest`."""
+    def descendants(self, ids: Iterable[str], limit: int, deepest: int) -> dict[str, list[Block]]:
+        """For each block the blocks inside from top to bottom, at most `limit`, down to the depth `deepest`."""
+        return {block_id: inside for block_id in ids if (inside := self._inside(block_id, limit, deepest))}
+
+    def _inside(self, block_id: str, limit: int, deepest: int) -> list[Block]:
         depth = {block_id: 0}
         inside = []
         for block in self._around(block_id):
@@ -273,10 +276,11 @@ class RelationalReader(FileReader):
         with self._tree_of(block_id, filters) as tree:
             return tree.siblings(block_id, count)
 
-    def descendants(self, block_id: str, filters: Filters, *, limit: int, deepest: int) -> list[Block]:
-        """The blocks below a block in reading order."""
-        with self._tree_of(block_id, filters) as tree:
-            return tree.descendants(block_id, limit, deepest)
+    def descendants(self, ids: Sequence[str], filters: Filters, *, limit: int, deepest: int) -> dict[str, list[Block]]:
+        """For each readable block the blocks below in reading order, at most `limit`, down to the depth `deepest`."""
+        with self._readable(filters) as rows:
+            below = Tree(rows).descendants(ids, limit, deepest)
+            return below | CodeTree(rows).descendants([each for each in ids if each not in below], limit, deepest)
 
     def trails(self, ids: Sequence[str], filters: Filters) -> dict[str, tuple[Step, ...]]:
         """For each readable block the path from the block itself up to the highest readable ancestor."""

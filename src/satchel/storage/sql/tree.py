@@ -14,7 +14,7 @@ from itertools import islice, zip_longest
 from typing import Any, Final
 
 from satchel.errors import InvalidInput
-from satchel.models.block import Activity, Block, BlockType, Link, LinkKind, block_type, is_done
+from satchel.models.block import PAGE_TYPES, Activity, Block, BlockType, Link, LinkKind, block_type, is_done
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.file_reader import QUERIES
 from satchel.storage.sql.rows import ReadableRows, decoded, encoded, id_bytes, known_id, plain
@@ -174,17 +174,29 @@ class Tree:
         after = self.listed(beside.format(">"), own, "node.position, node.id", count)
         return alternating(before, after)
 
-    def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
-        """The blocks below a block in reading order, at most `limit`, down to the depth `deepest`."""
-        below: list[Block] = []
-        waiting = [(child, 1) for child in reversed(self.children(block_id, limit))] if deepest > 0 else []
-        while waiting and len(below) < limit:
-            block, depth = waiting.pop()
-            below.append(block)
-            if depth < deepest:
-                children = self.children(block.id, limit - len(below))
-                waiting += [(child, depth + 1) for child in reversed(children)]
-        return below
+    def descendants(self, ids: Sequence[str], limit: int, deepest: int) -> dict[str, list[Block]]:
+        """For each readable block the blocks below in reading order, at most `limit`, down to the depth `deepest`."""
+        roots = [block_id for block_id in ids if self.shows(block_id)]
+        below = {root: self.children(root, limit) for root in roots} if deepest else {}
+        level = [child for children in below.values() for child in children]
+        for _ in range(1, deepest):
+            # Few rows of a database are wanted of many, so that its children are read with a limit. The rest of a
+            # level is read by one statement: notes have many blocks with few children each.
+            large = [block for block in level if block.type in PAGE_TYPES]
+            below |= {block.id: self.children(block.id, limit) for block in large}
+            below |= self._all_children([block.id for block in level if block.type not in PAGE_TYPES])
+            level = [child for block in level for child in below.get(block.id, ())]
+            if not level:
+                break
+        return {root: list(islice(_in_reading_order(root, below), limit)) for root in roots}
+
+    def _all_children(self, ids: Sequence[str]) -> dict[str, list[Block]]:
+        statement = f"{SELECT_BLOCKS} AND node.parent IN ({{keys}}) ORDER BY node.position, node.id"
+        rows = self._rows.db.run_in(statement, _known_ids(ids))
+        children: dict[str, list[Block]] = {}
+        for block in self._without_hidden_parents(block_with_text(r) for r in rows if self._rows.shows(r[-1])).values():
+            children.setdefault(block.parent or "", []).append(block)
+        return children
 
     def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
         """For each readable block the path from the block itself up to the highest readable ancestor."""
@@ -272,3 +284,12 @@ def _upwards(key: bytes, known: Mapping[bytes | None, tuple[bytes | None, Step]]
             return
         above, step = known[above]
         yield step
+
+
+def _in_reading_order(block_id: str, children: Mapping[str, Sequence[Block]]) -> Iterator[Block]:
+    """The blocks below a block, each before its children."""
+    waiting = list(reversed(children.get(block_id, ())))
+    while waiting:
+        block = waiting.pop()
+        yield block
+        waiting += reversed(children.get(block.id, ()))

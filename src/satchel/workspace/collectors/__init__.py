@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from satchel.models.options import CollectorsConfig
     from satchel.models.request import ContextRequest
     from satchel.models.search import Filters, SearchResult
+    from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store
 
 Search = Callable[..., "SearchResult"]
@@ -38,6 +39,7 @@ class CollectorContext(NamedTuple):
     pages: tuple[Block, ...] = ()
     """Focused pages and databases."""
     search: Search | None = None
+    embedder: Embedder | None = None
 
     @property
     def focused(self) -> tuple[Block, ...]:

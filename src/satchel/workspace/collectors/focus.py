@@ -9,6 +9,7 @@ from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, is_code, item_of, own_text
 from satchel.workspace.collectors import CollectorContext
+from satchel.workspace.pages import page_sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,11 @@ _MIN_PAGE_BLOCK_RELEVANCE: Final = 0.5
 
 # Levels read below a focused page: bounds the recursive query; nobody nests notes deeper by hand.
 _MAX_PAGE_LEVELS: Final = 50
+
+
+def _page_relevance(place: int) -> float:
+    """The relevance of the content of a focused page, by its place on the page."""
+    return max(_MIN_PAGE_BLOCK_RELEVANCE, _CHILD_RELEVANCE - _CHILD_STEP * place / 10)
 
 
 class FocusCollector:
@@ -64,9 +70,23 @@ class FocusCollector:
                 items.append(self.block_to_item(page, _FOCUS_RELEVANCE, "focused file"))
                 continue  # the text of the file contains all its blocks
             items.append(self.create_page_summary(page))
-            for i, block in enumerate(self._blocks_of(page, request)):
-                relevance = max(_MIN_PAGE_BLOCK_RELEVANCE, _CHILD_RELEVANCE - _CHILD_STEP * i / 10)
-                items.append(self.block_to_item(block, relevance, "on the focused page", short=is_code(block)))
+            items += self._page_items(page, self._blocks_of(page, request))
+        return items
+
+    def _page_items(self, page: Block, blocks: Sequence[Block]) -> list[ContextItem]:
+        """The content of a focused page: its sections, or the rows, cards and messages one by one."""
+        if page.type != BlockType.PAGE or any(map(is_code, blocks)):
+            return [
+                self.block_to_item(block, _page_relevance(i), "on the focused page", short=is_code(block))
+                for i, block in enumerate(blocks)
+            ]
+        by_id = {block.id: block for block in blocks}
+        items: list[ContextItem] = []
+        for held, text in page_sections(page, blocks):
+            first, *rest = held
+            relevance = _page_relevance(len(items))
+            item = item_of(by_id[first], relevance, SectionType.FOCUS, "on the focused page", content=text)
+            items.append(replace(item, holds=tuple(rest)))
         return items
 
     def get_ancestors(self, block: Block, depth: int) -> list[Block]:
@@ -104,9 +124,8 @@ class FocusCollector:
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
         deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _MAX_PAGE_LEVELS)
-        return self.store.descendants(
-            page.id, self._context.filters, limit=self._config.page_blocks_limit, deepest=deepest
-        )
+        limit = self._config.page_blocks_limit
+        return self.store.descendants([page.id], self._context.filters, limit=limit, deepest=deepest).get(page.id, [])
 
     def _depth(self, request: ContextRequest, default: int) -> int:
         max_depth = request.hints.max_depth

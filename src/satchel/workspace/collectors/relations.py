@@ -121,7 +121,9 @@ class RelationCollector:
         sources = [block]
         if first and block.is_page:
             # The blocks of a page contain its links.
-            sources += self.store.descendants(block.id, self._context.filters, limit=_MAX_PAGE_BLOCKS, deepest=50)
+            filters = self._context.filters
+            below = self.store.descendants([block.id], filters, limit=_MAX_PAGE_BLOCKS, deepest=50)
+            sources += below.get(block.id, ())
         for source in sources:
             links = self.get_linked_blocks(source)
             beside = links if source is not block else ()

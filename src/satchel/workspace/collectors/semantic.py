@@ -7,21 +7,23 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from satchel.models.block import TASK_TYPES, Block, BlockType
+from satchel.models.block import TASK_TYPES, Block
 from satchel.models.chunk import Trim
 from satchel.models.context import Reason
 from satchel.models.files import page_words
-from satchel.models.options import RequestType
+from satchel.models.options import RequestType, TokenBudget
 from satchel.models.request import ContextRequest
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
-from satchel.models.search import Filters, SearchHit, SearchResult
+from satchel.models.search import Filters, SearchHit
+from satchel.retrieval.query import ParsedQuestion, understand
 from satchel.text.intent import intent_of, subject_words
 from satchel.text.words import STOP_WORDS
 from satchel.workspace.block_text import item_of, own_text
 from satchel.workspace.collectors import CollectorContext
+from satchel.workspace.sections import RankedSection, rank_sections, section_unit, sections_of
 
 if TYPE_CHECKING:
-    from satchel.ports.block_tree import BlockTree
+    from satchel.ports.store import Store
 
 # A task with the requested state and date is an answer, whatever its words are (decision 0024): relevance of the first
 # task, and the step down to each later task, which keeps the order of the dates.
@@ -42,17 +44,29 @@ _MAX_TURNS_BACK: Final = 6
 # A block similar to the focus stays below the focus itself (1.0).
 _MAX_SIMILARITY_RELEVANCE: Final = 0.95
 
-# `keep_best` keeps no hits below this relevance (a probability): four of five would be wrong.
-_MIN_KEPT_RELEVANCE: Final = 0.2
+# `keep_best` keeps nothing below this relevance (a probability): five of six would be wrong.
+_MIN_KEPT_RELEVANCE: Final = 0.15
 
-# Size of the text below a bare heading: enough to answer, and several sections still fit a budget of 4,000 tokens.
-_MAX_SECTION_BLOCKS: Final = 8
-_MAX_SECTION_CHARS: Final = 1500  # about 400 tokens
+# Once the answer is probably among the kept items (their relevances add up to this), improbable ones are left out.
+_ENOUGH_RELEVANCE: Final = 0.7
+_MIN_FURTHER_RELEVANCE: Final = 0.012
+
+# Blocks found for the sections: with 120, the section that answers 93 of 96 questions over notes is among them.
+_MAX_FOUND_BLOCKS: Final = 120
+
+# Shares of the room that a section may take whole: the best section may be a long procedure; the rest leave room for
+# others. Beyond, the best of its paragraphs are shown.
+_FIRST_SECTION_SHARE: Final = 0.7
+_LATER_SECTION_SHARE: Final = 0.35
+
+# Characters of prose per token, on the low side: the budget itself is counted exactly.
+_CHARS_PER_TOKEN: Final = 3.6
+
+# Subtasks shown with a task; a longer list is a project, and its tasks are found on their own.
+_MAX_SUBTASKS: Final = 8
 
 # Of longer blocks (about 1,000 tokens) only the matching part is shown, with a receipt.
 _MAX_WHOLE_CHARS: Final = 4000
-
-_HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUMENT, BlockType.SECTION})
 
 
 class SemanticCollector:
@@ -61,93 +75,119 @@ class SemanticCollector:
     name = "semantic"
 
     def __init__(self, view: CollectorContext) -> None:
-        self.store: BlockTree = view.store
+        self.store: Store = view.store
         self._context = view
         self._config = view.config.semantic
         self.cached = False
         self._excluded: frozenset[str] = frozenset()
         self._blocks: dict[str, Block] = {}
-        self._item_ids: set[str] = set()
+        self._hits: Sequence[SearchHit] = ()
         self.notes: tuple[str, ...] = ()
+        self._is_dated = False
+        """True if the question asks for tasks by their dates, and some have such dates."""
         self.set_aside: list[tuple[ContextItem, Reason]] = []
-        """Items below the threshold, and titles with a more relevant hit below them; with the reason."""
+        """Items below the threshold, with the reason."""
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """Items for hits above the threshold, and for tasks with due dates if the question asks for them."""
+        """Items for sections above the threshold, and for tasks with due dates if the question asks for them."""
         self._excluded = frozenset(request.hints.exclude_blocks)
         items = self._dated_tasks(request)
-        for result in self._searches(request):
-            items += self._items(result)
+        self._is_dated = bool(items)
+        everywhere, of_types = self._searches(request)
+        items += [self._with_subtasks(item) for item in self._block_items(of_types)]
+        items += self._section_items(everywhere, request, frozenset(item.block_id for item in items))
+        items += map(_code_item, [hit for hit in everywhere if hit.path][: self._config.top_k])
         best: dict[str, ContextItem] = {}
         for item in items:
             if item.block_id not in best or best[item.block_id].relevance < item.relevance:
                 best[item.block_id] = item
-        ordered = sorted(best.values(), key=lambda item: -item.relevance)
-        relevant = self._relevant(ordered)
-        # A block that is an item of its own is not repeated below a heading.
-        self._item_ids = {item.block_id for item in relevant} | set(request.hints.include_blocks)
-        return [self._with_descendants(item) for item in relevant]
+        return self._relevant(sorted(best.values(), key=lambda item: -item.relevance))
 
     def _relevant(self, ordered: Sequence[ContextItem]) -> list[ContextItem]:
-        """Items above the threshold; the rest, and titles with a better hit below them, go to `set_aside`."""
-        threshold, beaten = self._config.min_threshold, self._beaten_titles(ordered)
-        candidates = [item for item in ordered if item.block_id not in beaten]
-        with_evidence = sum(item.relevance >= _MIN_KEPT_RELEVANCE for item in candidates)
-        above = sum(item.relevance >= threshold for item in candidates)
-        border = max(above, min(self._config.keep_best, with_evidence))
-        titles = [item for item in ordered if item.block_id in beaten]
-        below = [*candidates[border:], *(title for title in titles if title.relevance < threshold)]
-        self.set_aside = [(item, Reason.BELOW_RELEVANCE) for item in below]
-        self.set_aside += [(title, Reason.EMPTY) for title in titles if title.relevance >= threshold]
-        return candidates[:border]
+        """The items above the threshold; the rest go to `set_aside`."""
+        with_evidence = sum(item.relevance >= _MIN_KEPT_RELEVANCE for item in ordered)
+        above = _count_above(ordered, self._config.min_threshold)
+        keep_best = 0 if self._is_dated else self._config.keep_best
+        border = min(self._config.top_k, max(above, min(keep_best, with_evidence)))
+        self.set_aside = [(item, Reason.BELOW_RELEVANCE) for item in ordered[border:]]
+        return [*ordered[:border], *self._found_in(ordered[:border])]
 
-    def _beaten_titles(self, ordered: Sequence[ContextItem]) -> set[str]:
-        """Ids of bare titles with a more relevant descendant."""
-        relevance = {item.block_id: item.relevance for item in ordered if item.block_id not in self._excluded}
-        blocks = {block_id: block for block_id, block in self._blocks.items() if block_id in relevance}
-        titles = {block_id for block_id, block in blocks.items() if _is_bare(block)}
-        if not titles:
-            return set()
-        trails = self.store.trails(list(blocks), self._context.filters)
-        return {
-            step.id
-            for block_id, trail in trails.items()
-            for step in trail[1:]
-            if step.id in titles and relevance[step.id] < relevance[block_id]
-        }
+    def _found_in(self, sections: Sequence[ContextItem]) -> list[ContextItem]:
+        """Items for the found blocks that the sections show: the ledger says what became of each."""
+        shown = {block for section in sections for block in section.found if block in section.holds}
+        return [
+            ContextItem(
+                block_id=hit.block_id,
+                block_type=hit.block_type,
+                content=hit.content,
+                relevance=hit.relevance,
+                section=SectionType.SEMANTIC,
+                reasons=("search",),
+                signals=hit.signals,
+            )
+            for hit in self._hits
+            if hit.block_id in shown
+        ]
+
+    def _section_items(
+        self, hits: Sequence[SearchHit], request: ContextRequest, alone: frozenset[str]
+    ) -> list[ContextItem]:
+        """Items for the sections around the found blocks; without the blocks that are items of their own."""
+        left_out = self._excluded | alone
+        hits = [hit for hit in hits if not hit.path and hit.block_id not in left_out]
+        if not hits:
+            return []
+        self._hits = hits
+        question = understand(search_text(request, next(iter(self._context.focused), None)))
+        sections = sections_of(hits, self.store, self._context.filters, left_out)
+        room = _room(request, self._context)
+        return [
+            self._section_item(ranked, question, int(room * (_LATER_SECTION_SHARE if place else _FIRST_SECTION_SHARE)))
+            for place, ranked in enumerate(rank_sections(question, sections, self._context.embedder))
+        ]
+
+    def _section_item(self, ranked: RankedSection, question: ParsedQuestion, most_tokens: int) -> ContextItem:
+        section, root = ranked.section, ranked.section.text.page
+        unit = section_unit(section, question, int(most_tokens * _CHARS_PER_TOKEN))
+        item = item_of(root, ranked.relevance, SectionType.SEMANTIC, "search", content=unit.text)
+        held = tuple(block for block in section.text.holds(unit.shown) if block != root.id)
+        found = tuple(hit.block_id for hit in section.found)
+        return replace(item, signals=ranked.signals, holds=held, found=found, elided=unit.elided)
 
     def build_permission_filters(self) -> Filters:
         """The access filters for every search of this request."""
         return self._context.filters
 
-    def _searches(self, request: ContextRequest) -> list[SearchResult]:
+    def _searches(self, request: ContextRequest) -> tuple[Sequence[SearchHit], Sequence[SearchHit]]:
+        """The hits anywhere, and the hits among the hinted types or the tasks that the question is about."""
         search, top_k = self._context.search, self._config.top_k
         if search is None or not top_k:
-            return []
+            return (), ()
         text = search_text(request, next(iter(self._context.focused), None))
         filters = [self.build_permission_filters()]
         # A second search looks only for the hinted types, or for tasks if the question is about tasks.
         tasks = tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
         if types := request.hints.prioritize_types or tasks:
             filters.append(replace(filters[0], types=types))
-        results = [search(text, top_k=top_k, filters=narrowed) for narrowed in filters]
+        # A section may have many found blocks: more blocks are searched than sections are shown.
+        wanted = [max(top_k, _MAX_FOUND_BLOCKS), top_k]
+        results = [search(text, top_k=most, filters=narrowed) for most, narrowed in zip(wanted, filters, strict=False)]
         self.cached = all(result.cached for result in results)
         self.notes = tuple(dict.fromkeys(note for result in results for note in result.notes))
         # A question that only points at the focus asks for blocks similar to the focus (decision 0024).
         pointing = intent_of(request.query).pointing and not subject_words(request.query, STOP_WORDS)
+        everywhere, of_types = results[0].hits, results[1].hits if len(results) > 1 else ()
         if self._context.focus is not None and pointing:
-            results = [replace(result, hits=tuple(map(_by_likeness, result.hits))) for result in results]
-        return results
+            return [*map(_by_likeness, everywhere)], [*map(_by_likeness, of_types)]
+        return everywhere, of_types
 
-    def _items(self, result: SearchResult) -> list[ContextItem]:
-        block_ids = [hit.block_id for hit in result.hits if not hit.path]
-        blocks = self.store.blocks(block_ids, self._context.filters) if block_ids else {}
+    def _block_items(self, hits: Sequence[SearchHit]) -> list[ContextItem]:
+        """Items for found blocks by themselves: of the hinted types, or tasks."""
+        blocks = self.store.blocks([hit.block_id for hit in hits if not hit.path], self._context.filters)
         self._blocks |= blocks
         items = []
-        for hit in result.hits:
-            if hit.path:
-                items.append(_code_item(hit))
-            elif hit.block_id in blocks:
+        for hit in hits:
+            if hit.block_id in blocks:
                 block = blocks[hit.block_id]
                 item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search")
                 if len(block.content) > _MAX_WHOLE_CHARS:
@@ -155,37 +195,17 @@ class SemanticCollector:
                 items.append(replace(item, signals=hit.signals))
         return items
 
-    def _with_descendants(self, item: ContextItem) -> ContextItem:
-        """Add the section text to a bare heading and the subtasks to a task."""
+    def _with_subtasks(self, item: ContextItem) -> ContextItem:
+        """The item of a task with its subtasks."""
         block = self._blocks.get(item.block_id)
-        if block is None:
+        if block is None or block.type not in TASK_TYPES:
             return item
-        if block.type in TASK_TYPES:
-            return self._with_subtasks(item, block)
-        return self._with_section(item, block) if _is_bare(block) else item
-
-    def _with_subtasks(self, item: ContextItem, block: Block) -> ContextItem:
-        below = self.store.children(block.id, self._context.filters, limit=_MAX_SECTION_BLOCKS)
-        subtasks = [child for child in below if child.type in TASK_TYPES and self._is_free(child.id)]
+        below = self.store.children(block.id, self._context.filters, limit=_MAX_SUBTASKS)
+        subtasks = [child for child in below if child.type in TASK_TYPES and child.id not in self._excluded]
         if not subtasks:
             return item
         text = "\n".join([own_text(block), *(f"  {own_text(subtask)}" for subtask in subtasks)])
         return replace(item, content=text, holds=tuple(subtask.id for subtask in subtasks))
-
-    def _with_section(self, item: ContextItem, block: Block) -> ContextItem:
-        below = self.store.descendants(block.id, self._context.filters, limit=_MAX_SECTION_BLOCKS, deepest=3)
-        included = [descendant for descendant in below if self._is_free(descendant.id)]
-        if not included and not self._item_ids.isdisjoint(descendant.id for descendant in below):
-            return replace(item, content="")  # every descendant is excluded or an item of its own
-        parts = [block.title, *map(own_text, included)]
-        text = "\n".join(part for part in dict.fromkeys(parts) if part)
-        if len(text) > _MAX_SECTION_CHARS:
-            text = f"{text[:_MAX_SECTION_CHARS].rsplit(None, 1)[0]} …"
-        return replace(item, content=text, holds=tuple(descendant.id for descendant in included))
-
-    def _is_free(self, block_id: str) -> bool:
-        """True if the block is neither excluded nor an item of its own."""
-        return block_id not in self._excluded and block_id not in self._item_ids
 
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
         intent = intent_of(request.query)
@@ -202,9 +222,10 @@ class SemanticCollector:
         )
         self._blocks |= {block.id: block for block in blocks}
         reason = "overdue" if intent.overdue else "has a due date"
+        relevances = [max(_MIN_DATED_RELEVANCE, _DATED_RELEVANCE - _DATED_STEP * i) for i in range(len(blocks))]
         return [
-            item_of(block, max(_MIN_DATED_RELEVANCE, _DATED_RELEVANCE - _DATED_STEP * i), SectionType.SEMANTIC, reason)
-            for i, block in enumerate(blocks)
+            self._with_subtasks(item_of(block, relevance, SectionType.SEMANTIC, reason))
+            for block, relevance in zip(blocks, relevances, strict=True)
         ]
 
 
@@ -239,9 +260,20 @@ def _part(item: ContextItem, text: str) -> ContextItem:
     return replace(item, content=text, whole=item.content, trim=missing)
 
 
-def _is_bare(block: Block) -> bool:
-    """True if the block is a heading without text."""
-    return block.type in _HEADINGS and not block.content.strip()
+def _count_above(ordered: Sequence[ContextItem], least: float) -> int:
+    """The number of items above the threshold, which is higher once the answer is probably among them."""
+    total = 0.0
+    for count, item in enumerate(ordered):
+        if item.relevance < (least if total < _ENOUGH_RELEVANCE else max(least, _MIN_FURTHER_RELEVANCE)):
+            return count
+        total += item.relevance
+    return len(ordered)
+
+
+def _room(request: ContextRequest, view: CollectorContext) -> int:
+    """The tokens for sections: all of the budget, or the section's reservation if something is focused."""
+    budget = request.token_budget or TokenBudget()
+    return budget.semantic if view.focused else budget.total - budget.system
 
 
 def _by_likeness(hit: SearchHit) -> SearchHit:

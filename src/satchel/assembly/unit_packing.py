@@ -1,0 +1,573 @@
+"""Packs units by expected value: depth in what is probably right before breadth in what probably is not.
+
+Each file has a probability of being needed, and each of its blocks a share of that need. Every block offers renditions
+of growing size: an excerpt of complete statements, and the whole block. Packing takes the rendition that adds the most
+expected value per token, again and again, until the budget is full or nothing left is worth its tokens.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from satchel.assembly.pipeline import Formed, Merged
+from satchel.assembly.units import CLOSING, LineWorths, SourceText, UnitText, best_runs, lines_between, unit_text
+from satchel.models.block import BlockType
+from satchel.models.context import Reason
+from satchel.models.outline import WHOLE_FILE, OutlineBlock
+from satchel.text.statements import Lines
+from satchel.text.visible import make_visible_line, make_visible_lines
+
+if TYPE_CHECKING:
+    from satchel.models.chunk import Candidate
+    from satchel.tokens.counter import TokenCounter
+
+Sources = Callable[[str], SourceText | None]
+"""Returns the text and the spans of a file; None if only the found lines are known."""
+
+# Value of showing a file at all, as a share of showing all that is needed of it: the reader can open the rest. In a
+# small budget most of the value is to name the right places; a large budget shows them whole.
+_FILE_KNOWN_SHARE: Final = 0.4
+_FILE_KNOWN_SHARE_SMALL: Final = 0.75
+_SMALL_BUDGET_TOKENS: Final = 1000
+
+# Value of a block's head, as a share of the whole block: it says what the block is.
+_HEAD_SHARE: Final = 0.5
+
+# Value of an excerpt of a passage, as a share of what its words promise: any of its sentences may be the answer.
+_PASSAGE_EXCERPT_SHARE: Final = 0.35
+
+# Weight of the question's words against plain length in the value of the lines shown.
+_WORTH_WEIGHT: Final = 0.6
+
+# Tokens of a heading, a fence and a separator: of a new file, and of a further piece of the same file.
+_FILE_FRAME_TOKENS: Final = 26
+_PIECE_FRAME_TOKENS: Final = 18
+
+# The found pieces of a file share its need by their own scores to this power: the best one is mostly the right one.
+_PIECE_SHARPNESS: Final = 3.0
+
+# The smallest excerpt, as a share of the budget, within these bounds in tokens: eight lines say what a block is about.
+_EXCERPT_BUDGET_SHARE: Final = 0.06
+_MIN_EXCERPT_TOKENS: Final = 70
+_MAX_EXCERPT_TOKENS: Final = 160
+
+# Three or four sentences: an answer is a sentence with its neighbours.
+_MIN_PASSAGE_EXCERPT_TOKENS: Final = 140
+
+# A block up to this many times the smallest excerpt is shown whole or not at all.
+_WHOLE_OR_NOTHING: Final = 1.5
+
+# No block takes more than this share of the budget; the definition that was asked for by name may take half.
+_MAX_BLOCK_SHARE: Final = 0.45
+_DEFINITION_SHARE: Final = 0.5
+
+# Least expected value per token: below, a token is more likely to distract than to help.
+_MIN_VALUE_PER_TOKEN: Final = 0.00002
+
+# Smaller renditions count as this many tokens: otherwise lines that fit anywhere would go before lines that answer.
+_MIN_COUNTED_TOKENS: Final = 40
+
+# Smaller renditions of passages count as this many: passages are taken by their probability, not by their shortness.
+_MIN_COUNTED_PASSAGE_TOKENS: Final = 150
+
+# Tokens of the elision lines of an excerpt.
+_ELISION_TOKENS: Final = 24
+
+# Of a longer block only the lines around the found lines are looked at: bounds the time of a question.
+_MAX_LINES: Final = 200
+
+# Blocks of a file with at most so many lines between them are one unit: an elision costs less than a heading.
+_MAX_GAP_LINES: Final = 12
+
+# Names in the heading of a unit of several blocks; more would be longer than the path.
+_MAX_NAMES: Final = 3
+
+# Budgets from here on are held to the full least value: they have room for all that is probable.
+_FULL_BUDGET_TOKENS: Final = 4000
+
+# A class or section of up to so many characters is shown whole in place of its found members: about 200 tokens.
+_SMALL_CONTAINER_CHARS: Final = 800
+
+# Of a longer section only the found passages are shown: about 600 tokens.
+_LARGE_SECTION_CHARS: Final = 2400
+
+# A shorter block is shown with the lines around it: a declaration says little without its neighbours.
+_MIN_BLOCK_CHARS: Final = 60
+
+# A shorter block has less to say, whatever words it holds: it gets less of the need.
+_FULL_BLOCK_CHARS: Final = 240
+
+# Less text outside of all named blocks says nothing on its own.
+_MIN_LOOSE_CHARS: Final = 40
+
+_FRONT_MATTER: Final = frozenset({"---", "+++"})
+"""The first line of a Markdown file with metadata before its text."""
+
+_CALLABLE: Final = frozenset({BlockType.FUNCTION, BlockType.METHOD, BlockType.MACRO})
+_INNER: Final = frozenset({BlockType.FIELD, BlockType.CONSTANT, BlockType.TYPE})
+"""Kinds of spans that do not stand on their own inside another block."""
+
+
+class Rendition(NamedTuple):
+    """Lines of a block that may be shown, with their estimated tokens and the share of the block's value."""
+
+    runs: tuple[Lines, ...]
+    tokens: int
+    value: float
+
+
+@dataclass(eq=False)
+class FoundBlock:
+    """A block with found lines: its share of the file's need, its renditions, and the chosen rendition.
+
+    `lines` are the block's own lines: of a class or section without the members that are blocks themselves. `around`
+    are all of its lines: what is not shown of them is elided.
+    """
+
+    source: SourceText
+    span: OutlineBlock
+    lines: Lines
+    around: Lines
+    share: float = 0.0
+    found: list[Lines] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    is_definition: bool = False
+    chosen: Rendition | None = None
+    refused: bool = False
+    """True if a rendition did not fit: larger ones will not fit either."""
+    tokens: int = 0
+    """The tokens of the chosen rendition."""
+
+    @property
+    def runs(self) -> tuple[Lines, ...]:
+        """The chosen lines."""
+        return self.chosen.runs if self.chosen else ()
+
+    @property
+    def value(self) -> float:
+        """The share of the block's value in the chosen lines."""
+        return self.chosen.value if self.chosen else 0.0
+
+    @property
+    def near(self) -> Lines:
+        """The block's own lines; of a very long block, those around the found lines."""
+        first, last = self.lines.first, self.lines.last
+        if last - first < _MAX_LINES:
+            return self.lines
+        return Lines(
+            max(first, min(run.first for run in self.found) - _MAX_LINES // 4),
+            min(last, max(run.last for run in self.found) + _MAX_LINES // 4),
+        )
+
+    @cached_property
+    def text(self) -> str:
+        """The block's own lines."""
+        return self.source.text(self.lines)
+
+
+@dataclass(frozen=True)
+class UnitPacker:
+    """Packs the units of files for a question into a budget."""
+
+    counter: TokenCounter
+    budget: int
+    """Tokens for the units with their headings."""
+    sources: Sources
+    worths: LineWorths
+    symbol: str = ""
+    """The name of the definition that the question asks for, if it is nothing but a name."""
+    fill_all: bool = False
+
+    def form(self, candidates: Sequence[Candidate]) -> Formed:
+        """The units for the candidates within the budget, and what became of each candidate."""
+        units: list[Candidate] = []
+        merged: dict[int, Merged] = {}
+        by_path: dict[str, list[FoundBlock]] = defaultdict(list)
+        for block in self._chosen(_by_file(candidates)):
+            by_path[block.candidates[0].path or block.candidates[0].id].append(block)
+        for blocks in by_path.values():
+            for members in _together(blocks):
+                unit = self._unit(members)
+                units.append(unit)
+                merged |= {
+                    candidate.place: Merged(unit, Reason.COVERED)
+                    for block in members
+                    for candidate in block.candidates
+                    if candidate.place != unit.place
+                }
+        kept = {unit.place for unit in units}
+        merged = {place: target for place, target in merged.items() if place not in kept}
+        dropped = {
+            candidate.place: Reason.NOT_WORTH_ITS_TOKENS
+            for candidate in candidates
+            if candidate.place not in kept and candidate.place not in merged
+        }
+        return Formed(units, dropped, merged)
+
+    def _chosen(self, files: Sequence[FileNeed]) -> list[FoundBlock]:
+        """The chosen blocks, by the greatest added value per token."""
+        room = self.budget
+        offers: list[_Offer] = []
+        order = count()
+        unread = list(reversed(files))
+        while True:
+            # A file is read only when it could be best: nothing is worth more than all of its need in few tokens.
+            while unread and (not offers or unread[-1].most_per_token > max(self._least, offers[0].per_token)):
+                file = unread.pop()
+                file.found += self._blocks(file)
+                for block in file.found:
+                    self._offer(offers, file, block, order)
+            # The best block is shown however little it is worth: an empty answer helps nobody.
+            if not offers or (offers[0].per_token < self._least and any(file.is_open for file in files)):
+                return [block for file in files for block in file.found if block.chosen]
+            offer = heappop(offers)
+            if offer.block.chosen is offer.instead_of:
+                room -= self._take(offer, room)
+                self._offer(offers, offer.file, offer.block, order)
+
+    def _offer(self, offers: list[_Offer], file: FileNeed, block: FoundBlock, order: Iterator[int]) -> None:
+        """Offer the next larger renditions of a block."""
+        for rendition in self._larger(block):
+            worth = file.value_per_token(block, rendition, self.known_share)
+            heappush(offers, _Offer(-worth, next(order), file, block, rendition, block.chosen))
+
+    def _take(self, offer: _Offer, room: int) -> int:
+        """Choose the rendition if it fits, and return its tokens."""
+        block = offer.block
+        text = unit_text(block.source, block.around, offer.rendition.runs).text
+        tokens = self.counter.count(text)
+        cost = tokens - block.tokens + offer.file.frame(block)
+        if cost > room:
+            block.refused = True
+            return 0
+        offer.file.is_open = True
+        block.chosen, block.tokens = offer.rendition, tokens
+        return cost
+
+    @cached_property
+    def _least(self) -> float:
+        """The least expected value per token; a small budget may be spent on what is less probable."""
+        return 0.0 if self.fill_all else _MIN_VALUE_PER_TOKEN * min(1.0, self.budget / _FULL_BUDGET_TOKENS)
+
+    @cached_property
+    def known_share(self) -> float:
+        """The value of showing a file at all, as a share of showing all that is needed of it."""
+        large = (self.budget - _SMALL_BUDGET_TOKENS) / (_FULL_BUDGET_TOKENS - _SMALL_BUDGET_TOKENS)
+        return _FILE_KNOWN_SHARE_SMALL + (_FILE_KNOWN_SHARE - _FILE_KNOWN_SHARE_SMALL) * max(0.0, min(1.0, large))
+
+    def _blocks(self, file: FileNeed) -> list[FoundBlock]:
+        """The blocks of a file that contain found lines and may be worth their tokens, most needed first."""
+        source = self.sources(file.candidates[0].path)
+        blocks = file.blocks(source, self.worths, self.symbol) if source is not None else file.blocks_as_found()
+        blocks.sort(key=lambda block: (-block.share, block.lines))
+        least = self._least * _MIN_COUNTED_TOKENS
+        return [block for block in blocks if file.probability * block.share >= least or block is blocks[0]]
+
+    def _larger(self, block: FoundBlock) -> Iterator[Rendition]:
+        """The next larger excerpt of a block, and the whole block, where they differ from what is chosen."""
+        if block.value == 1.0 or block.refused:
+            return
+        whole = self._estimated(block)
+        smallest = max(_MIN_EXCERPT_TOKENS, min(int(self.budget * _EXCERPT_BUDGET_SHARE), _MAX_EXCERPT_TOKENS))
+        if block.candidates[0].is_passage:
+            smallest = max(smallest, _MIN_PASSAGE_EXCERPT_TOKENS)
+        largest = int(self.budget * (_DEFINITION_SHARE if block.is_definition else _MAX_BLOCK_SHARE))
+        if whole <= largest or whole <= smallest:
+            yield Rendition((block.lines,), whole, 1.0)
+        if whole <= _WHOLE_OR_NOTHING * smallest or (block.is_definition and whole <= largest):
+            return
+        had = block.chosen.tokens if block.chosen else 0
+        room = next((room for room in (smallest, 3 * smallest, largest) if had * 1.3 < room < whole), 0)
+        if room:
+            yield self._excerpt(block, room)
+
+    def _excerpt(self, block: FoundBlock, room: int) -> Rendition:
+        """The head and the best statements of a block in about `room` tokens."""
+        source, lines = block.source, block.near
+        worth_of = partial(self.worths.of_run, source, found=block.found)
+        head = [
+            run for run in source.head(block.span) if block.lines.first <= run.first and run.last <= block.lines.last
+        ]
+        runs = best_runs(source, lines, head, worth_of, int(room / self._per_char(block)))
+        chars = sum(map(source.chars, runs))
+        worth = sum(map(worth_of, runs)) / (worth_of(lines) or 1.0)
+        share = _WORTH_WEIGHT * min(1.0, worth) + (1 - _WORTH_WEIGHT) * min(1.0, chars / source.chars(lines))
+        tokens = int(chars * self._per_char(block)) + _ELISION_TOKENS
+        value = _HEAD_SHARE + (1 - _HEAD_SHARE) * share
+        if block.candidates[0].is_passage:
+            value = share * _PASSAGE_EXCERPT_SHARE
+        return Rendition(tuple(runs), max(room, tokens), value)
+
+    def _estimated(self, block: FoundBlock) -> int:
+        """The tokens of the whole block; estimated where exact counting would not change a decision."""
+        return int(len(block.text) * self._per_char(block)) + 1
+
+    def _per_char(self, block: FoundBlock) -> float:
+        """The tokens per character in the found part of the file."""
+        if not block.source.tokens_per_char:
+            text = block.candidates[0].text
+            block.source.tokens_per_char = self.counter.count(text) / max(1, len(text))
+        return block.source.tokens_per_char
+
+    def _unit(self, blocks: Sequence[FoundBlock]) -> Candidate:
+        """The unit that shows the chosen lines of some blocks of a file."""
+        candidates = [candidate for block in blocks for candidate in block.candidates]
+        best = max(candidates, key=lambda candidate: (candidate.score, -candidate.place))
+        source = blocks[0].source
+        name, kind, shown = _shown(blocks)
+        text, made_visible = make_visible_lines(shown.text)
+        return best._replace(
+            id=f"{best.path}:{shown.first}-{shown.last}" if best.path else best.id,
+            name=make_visible_line(name).text or best.path or best.name,
+            type=kind or best.type,
+            text=text,
+            made_visible=made_visible,
+            first_line=shown.first,
+            last_line=shown.last,
+            whole_lines=False,
+            elided=shown.elided,
+            leads=any(block.is_definition for block in blocks),
+            of_lines=0 if name or shown.last - shown.first + 1 == len(source.lines) else len(source.lines),
+        )
+
+
+class _Offer(NamedTuple):
+    """A rendition of a block that may be taken next, instead of the one chosen so far."""
+
+    negated: float
+    """The value per token with a minus sign: the best offer comes first."""
+    order: int
+    file: FileNeed
+    block: FoundBlock
+    rendition: Rendition
+    instead_of: Rendition | None
+
+    @property
+    def per_token(self) -> float:
+        """The expected value that the rendition adds per token."""
+        return -self.negated
+
+
+@dataclass(eq=False)
+class FileNeed:
+    """A file that may be needed: its probability, and the found candidates in it, best first."""
+
+    probability: float
+    candidates: list[Candidate]
+    found: list[FoundBlock] = field(default_factory=list)
+    is_open: bool = False
+
+    @property
+    def most_per_token(self) -> float:
+        """More than any rendition can be worth per token."""
+        return self.probability / _MIN_COUNTED_TOKENS
+
+    def value_per_token(self, block: FoundBlock, rendition: Rendition, known_share: float) -> float:
+        """The expected value that a rendition of a block adds per token; a tiny one is not better for being tiny."""
+        added = block.share * (rendition.value - block.value) * (1 - known_share)
+        if not self.is_open and block is self.found[0]:
+            added += known_share
+        cost = rendition.tokens - block.tokens + self.frame(block)
+        least = _MIN_COUNTED_PASSAGE_TOKENS if self.candidates[0].is_passage else _MIN_COUNTED_TOKENS
+        return self.probability * added / max(least, cost)
+
+    def frame(self, block: FoundBlock) -> int:
+        """The tokens of the heading that the block's first rendition needs."""
+        return 0 if block.chosen else _PIECE_FRAME_TOKENS if self.is_open else _FILE_FRAME_TOKENS
+
+    @cached_property
+    def _shares(self) -> list[float]:
+        """The share of the file's need in each candidate."""
+        scores = [max(candidate.signals.get("piece", 0.0), 1e-6) ** _PIECE_SHARPNESS for candidate in self.candidates]
+        return [score / sum(scores) for score in scores]
+
+    def blocks_as_found(self) -> list[FoundBlock]:
+        """The candidates as they were found, for a file whose current outline is not known."""
+        blocks = []
+        for candidate, share in zip(self.candidates, self._shares, strict=True):
+            text = candidate.text.split("\n")
+            lines = Lines(first := candidate.first_line or 1, first + len(text) - 1)
+            span = OutlineBlock(candidate.type, candidate.name, candidate.name, WHOLE_FILE, lines.first, lines.last)
+            source = SourceText([*[""] * (first - 1), *text])
+            blocks.append(FoundBlock(source, span, lines, lines, share, [lines], [candidate]))
+        return blocks
+
+    def blocks(self, source: SourceText, worths: LineWorths, symbol: str) -> list[FoundBlock]:
+        """The blocks around the found lines, each with its share of the need."""
+        blocks: dict[Lines, FoundBlock] = {}
+        for candidate, share in zip(self.candidates, self._shares, strict=True):
+            last = min(candidate.last_line or 1, len(source.lines))
+            everything = list(_segments(source, Lines(candidate.first_line or 1, last)))
+            segments = [segment for segment in everything if not _is_scrap(*segment)]
+            if candidate is self.candidates[-1] and not blocks:
+                segments = segments or everything[:1]  # a file that is nothing but a scrap
+            worth_of = [worths.of_run(source, lines) * _fullness(block) for block, lines in segments]
+            for (block, lines), worth in zip(segments, worth_of, strict=True):
+                known = blocks.setdefault(block.lines, block)
+                known.share += share * worth / (sum(worth_of) or 1.0)
+                known.found.append(lines)
+                if candidate not in known.candidates:
+                    known.candidates.append(candidate)
+        if symbol:
+            self._prefer_definition(source, blocks, symbol)
+        return list(blocks.values())
+
+    def _prefer_definition(self, source: SourceText, blocks: dict[Lines, FoundBlock], symbol: str) -> None:
+        """Give half of the need to the block that defines the name, found or not, and the rest to the others."""
+        named = [span for span in source.spans if symbol in (span.name, source.plain(span.qualified))]
+        if not named:
+            return
+        span = max(named, key=lambda span: (span.type != BlockType.IMPL, span.last_line - span.first_line))
+        lines = Lines(span.first_line, span.last_line)
+        definition = blocks.setdefault(lines, FoundBlock(source, span, lines, lines, 0.0, [lines], self.candidates[:1]))
+        definition.is_definition = True
+        others = sum(block.share for block in blocks.values() if block is not definition) or 1.0
+        for block in blocks.values():
+            block.share = 0.5 if block is definition else 0.5 * block.share / others
+
+
+def _fullness(block: FoundBlock) -> float:
+    """1 for a block with enough text to answer; less for a declaration or an assignment."""
+    return min(1.0, block.source.chars(block.lines) / _FULL_BLOCK_CHARS)
+
+
+def _segments(source: SourceText, found: Lines) -> Iterator[tuple[FoundBlock, Lines]]:
+    """The blocks around the found lines, each with the found lines in it."""
+    line = found.first
+    while line <= found.last:
+        block = _block_at(source, line, found)
+        lines = Lines(line, max(line, min(block.lines.last, found.last)))
+        yield block, lines
+        line = lines.last + 1
+
+
+def _is_scrap(block: FoundBlock, lines: Lines) -> bool:
+    """True for a few characters outside of all named blocks (a closing bracket, an attribute), and for front matter."""
+    if block.source.is_prose and lines.first == 1 and block.source.lines[0].strip() in _FRONT_MATTER:
+        return not block.span.qualified
+    is_whole = bool(block.span.qualified) and block.lines == block.around and not block.source.is_prose
+    return not is_whole and len(block.source.text(lines).strip()) < _MIN_LOOSE_CHARS
+
+
+def _block_at(source: SourceText, line: int, found: Lines) -> FoundBlock:
+    """The smallest block around a line that stands on its own, with its own lines; of a small file, all of it."""
+    everything = source.without_blank_ends(Lines(1, len(source.lines)), CLOSING)
+    if source.chars(everything) <= _SMALL_CONTAINER_CHARS and everything.first <= line <= everything.last:
+        top = [span for span in source.spans if span.parent == WHOLE_FILE]
+        span = top[0] if len(top) == 1 else OutlineBlock("", "", "", WHOLE_FILE, everything.first, everything.last)
+        return FoundBlock(source, span, everything, everything)
+    index = _standing(source, source.innermost(line))
+    if index == WHOLE_FILE:
+        following = source.inside(Lines(line + 1, found.last))
+        last = source.spans[following[0]].first_line - 1 if following else found.last
+        lines = source.without_blank_ends(Lines(line, max(line, last)), CLOSING)
+        lines = source.sentences(lines) if source.is_prose else lines
+        return FoundBlock(source, OutlineBlock("", "", "", WHOLE_FILE, lines.first, lines.last), lines, lines)
+    span = source.spans[index]
+    whole = Lines(span.first_line, span.last_line)
+    if source.is_prose and source.size(span) > _LARGE_SECTION_CHARS:
+        return FoundBlock(source, span, _passage(source, index, Lines(line, found.last)), whole)
+    members = [member for member in source.members(index) if source.spans[member].type not in _INNER]
+    if source.size(span) <= _MIN_BLOCK_CHARS:
+        near = source.paragraph(whole)
+        return FoundBlock(source, span, near, near)
+    if not members or source.size(span) <= _SMALL_CONTAINER_CHARS or span.type in _CALLABLE:
+        return FoundBlock(source, span, whole, whole)
+    # Of a class or section with members: the lines around the given line that belong to no member.
+    before = [source.spans[member].last_line for member in members if source.spans[member].last_line < line]
+    after = [source.spans[member].first_line for member in members if source.spans[member].first_line > line]
+    own = Lines(max(before, default=span.first_line - 1) + 1, min(after, default=span.last_line + 1) - 1)
+    return FoundBlock(source, span, source.without_blank_ends(own, CLOSING), whole)
+
+
+def _passage(source: SourceText, index: int, found: Lines) -> Lines:
+    """The found lines of a long section, widened to whole sentences, without the sections inside."""
+    span = source.spans[index]
+    after = [source.spans[member].first_line for member in source.members(index)]
+    last = min([span.last_line, found.last, *(line - 1 for line in after if line > found.first)])
+    return source.sentences(Lines(found.first, max(found.first, last)))
+
+
+def _standing(source: SourceText, index: int) -> int:
+    """The span or the span around it that stands on its own: no field, no nested function, no part of a small class."""
+    while index != WHOLE_FILE:
+        span, parent = source.spans[index], source.spans[index].parent
+        if span.type == BlockType.MODULE:
+            return WHOLE_FILE  # a namespace names too much to be shown
+        if parent == WHOLE_FILE or source.spans[parent].type == BlockType.MODULE:
+            break
+        around = source.spans[parent]
+        is_part = span.type in _INNER or around.type in _CALLABLE or source.size(around) <= _SMALL_CONTAINER_CHARS
+        if not is_part:
+            break
+        index = parent
+    return index
+
+
+def _together(blocks: Sequence[FoundBlock]) -> list[list[FoundBlock]]:
+    """The blocks of a file in units: members of one class together, and neighbours without a gap."""
+    units: list[list[FoundBlock]] = []
+    for block in sorted(blocks, key=lambda block: block.lines):
+        last = units[-1][-1] if units else None
+        if last is not None and (_belong_together(last, block) or _gap(last, block) <= _MAX_GAP_LINES):
+            units[-1].append(block)
+        else:
+            units.append([block])
+    return units
+
+
+def _belong_together(one: FoundBlock, other: FoundBlock) -> bool:
+    """True for parts of a section, for members of a class, and for a class and its member."""
+    if one.source.is_prose:
+        return bool(one.span.qualified) and one.span == other.span
+    around = _class_of(one)
+    return around is not None and around == _class_of(other)
+
+
+def _class_of(block: FoundBlock) -> OutlineBlock | None:
+    span = block.span
+    if not span.qualified or span.type in _CALLABLE:
+        return block.source.spans[span.parent] if span.qualified and span.parent != WHOLE_FILE else None
+    return span
+
+
+def _gap(one: FoundBlock, other: FoundBlock) -> int:
+    return lines_between(one.source, one.lines, other.lines)
+
+
+def _shown(blocks: Sequence[FoundBlock]) -> tuple[str, str, UnitText]:
+    """The name, the kind and the text of a unit."""
+    source = blocks[0].source
+    runs = [run for block in blocks for run in block.runs]
+    first = blocks[0]
+    if len(blocks) == 1 or (source.is_prose and all(_belong_together(first, block) for block in blocks)):
+        return source.name(first.span), first.span.type, unit_text(source, first.around, runs)
+    around = _class_of(blocks[0])
+    if around is not None and not source.is_prose and all(_class_of(block) == around for block in blocks):
+        runs += source.head(around)
+        names = [block.span.name for block in blocks if block.span != around]
+        name = f"{around.qualified}.{names[0]}" if len(names) == 1 else around.qualified
+        return source.plain(name), around.type, unit_text(source, Lines(around.first_line, around.last_line), runs)
+    names = list(dict.fromkeys(block.span.name for block in blocks if block.span.qualified))
+    names = [source.name(block.span) for block in blocks[:1]] if len(names) == 1 else names
+    if len(names) > _MAX_NAMES:
+        names = [*names[:_MAX_NAMES], "…"]
+    lines = Lines(blocks[0].lines.first, max(block.around.last for block in blocks))
+    return ", ".join(names), blocks[0].span.type, unit_text(source, lines, runs)
+
+
+def _by_file(candidates: Sequence[Candidate]) -> list[FileNeed]:
+    """The files of the candidates, most probable first."""
+    groups: dict[object, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        # A passage of a document has a probability of its own, as a file of code has.
+        is_alone = candidate.is_passage or not candidate.path
+        groups[candidate.place if is_alone else candidate.path].append(candidate)
+    files = [FileNeed(max(candidate.score for candidate in group), group) for group in groups.values()]
+    return sorted(files, key=lambda file: -file.probability)

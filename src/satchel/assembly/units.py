@@ -1,0 +1,430 @@
+"""Units that stand on their own: found lines widened to the block that names them, cut only with elision lines.
+
+A source is a text with named spans: definitions of code, sections of a document, blocks of a page. A unit shows a span
+whole, or its head and the complete statements or paragraphs around the found lines. Every gap is marked by a line such
+as `⋮ 34 lines (41-74): open(), close()`, and `expand` returns exactly these lines.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple
+
+from satchel.models.outline import WHOLE_FILE, OutlineBlock
+from satchel.text.statements import Lines, Statement, sentences_of, statements
+from satchel.text.words import IDENTIFIER, terms_of
+
+ELISION_MARK: Final = "⋮"
+"""Begins every elision line; repeated where a shown line begins with the same character."""
+
+_ELISION: Final = re.compile(r"(⋮+) (\d+) lines? \((\d+)(?:-(\d+))?\)(?:: (.*))?")
+
+# Names in an elision line: enough to recognise the part; more would cost as much as some of the lines.
+_MAX_ELIDED_NAMES: Final = 4
+
+# A gap of so many lines costs no more than the elision line that would replace it.
+_FILLED_GAP_LINES: Final = 2
+
+# Worth of a line without a word of the question, beside 1.0 for a word: decides between runs without such words.
+_ANY_LINE_WORTH: Final = 0.02
+
+# Worth of a line that the search found, where no word of the question decides.
+_FOUND_LINE_WORTH: Final = 0.1
+
+# Of a doc comment in a head: the sentence that says what the block is; the rest is elided first.
+_MAX_HEAD_DOC_LINES: Final = 3
+
+# Longer signatures are cut at their first lines; parameters beyond are in the elision.
+_MAX_SIGNATURE_LINES: Final = 12
+
+# Lines on each side of a block that is too short to stand alone: a declaration among declarations.
+_NEIGHBOURS: Final = 4
+
+# A shorter statement counts as this long.
+_MIN_STATEMENT_CHARS: Final = 160
+
+# Lines on each side in which the ends of a found passage's sentences are looked for.
+_MAX_SENTENCE_LINES: Final = 6
+
+# Text between two parts of one line that costs no more than an elision line.
+_FILLED_GAP_CHARS: Final = 60
+
+# More than the columns of any line: stands for the end of the line.
+_LINE_END: Final = 1 << 30
+
+_NUMBER_OF_NAME: Final = re.compile(r"~\d+(?=\.|$)")
+"""The number that tells apart blocks of the same qualified name."""
+
+_HEADING_MARKUP: Final = re.compile(r"\s*\{[^{}]*#[^{}]*\}\s*$|\*\*|__|`|(?<=\])\([^()\s]*\)|[\[\]]")
+"""In a heading: the id at its end (`Files { #files }`), emphasis, and the targets of links."""
+
+CLOSING: Final = ")]};"
+"""Characters of a line that only ends something."""
+_SPACE: Final = re.compile(r"\s+")
+_NOT_A_SIGNATURE: Final = re.compile(r"\s*(?://|/\*|\*|--|;|#(?!\[)|\"\"\"|'''|@(?:doc|moduledoc|spec|impl)\b)")
+
+
+class Elision(NamedTuple):
+    """Lines left out of a unit, and the names of the blocks in these lines."""
+
+    first: int
+    last: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def line_count(self) -> int:
+        """The number of lines left out."""
+        return self.last - self.first + 1
+
+    def render(self, mark: str = ELISION_MARK) -> str:
+        """The elision line."""
+        lines = "1 line" if self.line_count == 1 else f"{self.line_count} lines"
+        where = str(self.first) if self.line_count == 1 else f"{self.first}-{self.last}"
+        return f"{mark} {lines} ({where})" + (f": {', '.join(self.names)}" if self.names else "")
+
+
+def elisions_in(text: str) -> list[Elision]:
+    """The elisions in the text of a unit whose heading says that lines are not shown.
+
+    Elision lines are those with the longest mark: a source line that looks like an elision has a shorter one.
+    """
+    matches = [match for line in text.split("\n") if (match := _ELISION.fullmatch(line))]
+    longest = max((len(match[1]) for match in matches), default=0)
+    return [
+        Elision(int(match[3]), int(match[4] or match[3]), tuple(match[5].split(", ")) if match[5] else ())
+        for match in matches
+        if len(match[1]) == longest
+    ]
+
+
+@dataclass(eq=False)
+class SourceText:
+    """The lines of a source and its named spans, in order of their first lines, outer spans first."""
+
+    lines: Sequence[str]
+    spans: Sequence[OutlineBlock] = ()
+    is_prose: bool = False
+    tokens_per_char: float = 0.0
+    """Measured on a part of the text, for estimates before counting; 0 until then."""
+
+    def innermost(self, line: int) -> int:
+        """The index of the innermost span that contains the line, or -1."""
+        index = bisect_right(self._firsts, line) - 1
+        while index >= 0 and self.spans[index].last_line < line:
+            index = self.spans[index].parent
+        return index
+
+    def inside(self, lines: Lines) -> range:
+        """The indexes of the spans that begin in the lines."""
+        return range(bisect_left(self._firsts, lines.first), bisect_right(self._firsts, lines.last))
+
+    def name(self, span: OutlineBlock) -> str:
+        """The qualified name of a definition, or the trail of headings to a section."""
+        if not self.is_prose or not span.name:
+            return self.plain(span.qualified)
+        trail = [span.name]
+        while span.parent != WHOLE_FILE:
+            span = self.spans[span.parent]
+            if trail[-1].strip("`") in span.name.strip("`"):
+                trail.pop()  # a document's page is called by its whole trail
+            trail.append(span.name)
+        return " › ".join(map(plain_heading, reversed(trail)))
+
+    @staticmethod
+    def plain(qualified: str) -> str:
+        """A qualified name as written in the source: without the numbers that tell apart blocks of the same name."""
+        return _NUMBER_OF_NAME.sub("", qualified)
+
+    def members(self, index: int) -> list[int]:
+        """The indexes of the spans directly inside a span."""
+        span = self.spans[index]
+        return [i for i in self.inside(Lines(span.first_line, span.last_line)) if self.spans[i].parent == index]
+
+    def size(self, span: OutlineBlock) -> int:
+        """The number of characters of a span."""
+        return self.chars(Lines(span.first_line, span.last_line))
+
+    def chars(self, run: Lines) -> int:
+        """The number of characters of a run of lines, with their line ends."""
+        cut = len(self.lines[run.last - 1]) - run.end if run.end else 0
+        return self._offsets[run.last] - self._offsets[run.first - 1] - run.start - cut
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        """The number of characters before each line."""
+        return [length + number for number, length in enumerate(accumulate(map(len, self.lines), initial=0))]
+
+    def without_blank_ends(self, lines: Lines, ignored: str = "") -> Lines:
+        """The lines without blank lines at the ends, and without lines of `ignored` characters at the beginning."""
+        first, last = lines.first, lines.last
+        while first < last and not self.lines[first - 1].strip(f" \t\r\n{ignored}"):
+            first += 1
+        while last > first and not self.lines[last - 1].strip():
+            last -= 1
+        return Lines(first, last, lines.start if first == lines.first else 0, lines.end if last == lines.last else 0)
+
+    def paragraph(self, lines: Lines) -> Lines:
+        """The lines with the lines of text right above and below them, a few on each side."""
+        first, last = lines.first, lines.last
+        while first > max(1, lines.first - _NEIGHBOURS) and self.lines[first - 2].strip():
+            first -= 1
+        while last < min(len(self.lines), lines.last + _NEIGHBOURS) and self.lines[last].strip():
+            last += 1
+        return Lines(first, last)
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        return [span.first_line for span in self.spans]
+
+    def text(self, run: Lines) -> str:
+        """The text of a run of lines."""
+        lines = list(self.lines[run.first - 1 : run.last])
+        if run.end:
+            lines[-1] = lines[-1][: run.end].rstrip()
+        if run.start:
+            lines[0] = lines[0][run.start :].lstrip()
+        return "\n".join(lines)
+
+    def sentences(self, lines: Lines) -> Lines:
+        """The lines widened to whole sentences, within the paragraph."""
+        first, last = lines.first, lines.last
+        while first > max(1, lines.first - _MAX_SENTENCE_LINES) and self.lines[first - 2].strip():
+            first -= 1
+        while last < min(len(self.lines), lines.last + _MAX_SENTENCE_LINES) and self.lines[last].strip():
+            last += 1
+        parts = sentences_of(self.lines, first, last)
+        # A sentence that only ends on the first line, or only begins on the last, is not among the found lines.
+        inside = [part for part in parts if part.last > lines.first or part.first >= lines.first]
+        inside = [part for part in inside if part.first < lines.last or part.last <= lines.last]
+        if not inside:
+            return lines
+        return Lines(inside[0].first, inside[-1].last, inside[0].start, inside[-1].end)
+
+    def head(self, span: OutlineBlock) -> list[Lines]:
+        """The lines that name a span: a heading; a signature, and the beginning of the comment or docstring."""
+        if self.is_prose or not span.signature:
+            return [Lines(span.first_line, span.first_line)]
+        signature = self._signature(span)
+        doc_last = min(signature.first - 1, span.first_line + _MAX_HEAD_DOC_LINES - 1)
+        head = [Lines(span.first_line, doc_last)] if doc_last >= span.first_line else []
+        last = signature.last
+        if last < span.last_line and self.lines[last].lstrip().startswith(('"""', "'''", 'r"""')):
+            last = self._docstring_end(last + 1, span.last_line)
+        return [*head, Lines(signature.first, last)]
+
+    def _docstring_end(self, first: int, last: int) -> int:
+        """The last line of the docstring's first paragraph."""
+        quote = self.lines[first - 1].lstrip().lstrip("rR")[:3]
+        for line in range(first, min(last, first + _MAX_HEAD_DOC_LINES) + 1):
+            text = self.lines[line - 1]
+            if text.count(quote) >= (2 if line == first else 1) or not text.strip():
+                return line if text.strip() else line - 1
+        return first
+
+    def _signature(self, span: OutlineBlock) -> Lines:
+        """The lines of the signature: the first lines whose text begins the stored signature."""
+        wanted = span.signature
+        for line in range(span.first_line, span.last_line + 1):
+            text = self.lines[line - 1]
+            if _NOT_A_SIGNATURE.match(text) or not (words := _squeezed(text)):
+                continue
+            if wanted.startswith(words) or words.startswith(wanted):
+                last, length = line, len(words)
+                while last < min(span.last_line, line + _MAX_SIGNATURE_LINES) and length + 1 < len(wanted):
+                    last += 1
+                    length += 1 + len(_squeezed(self.lines[last - 1]))
+                return Lines(line, last)
+        return Lines(span.first_line, span.first_line)
+
+
+def plain_heading(title: str) -> str:
+    """A heading without markup."""
+    return _HEADING_MARKUP.sub("", title).strip() or title
+
+
+def _squeezed(line: str) -> str:
+    return _SPACE.sub(" ", line).strip(" {:=")
+
+
+def joined(runs: Iterable[Lines], source: SourceText) -> list[Lines]:
+    """The runs in order, overlapping runs merged, and gaps filled that cost no more than an elision line."""
+    merged: list[Lines] = []
+    for run in sorted(map(source.without_blank_ends, runs)):
+        if merged and not _is_apart(source, merged[-1], run):
+            before, last = merged[-1], max(merged[-1], run, key=lambda part: (part.last, part.end or _LINE_END))
+            merged[-1] = Lines(before.first, last.last, before.start, last.end)
+        else:
+            merged.append(run)
+    return merged
+
+
+def _is_apart(source: SourceText, before: Lines, after: Lines) -> bool:
+    """True if an elision line between the runs costs less than the text between them."""
+    if after.first <= before.last:
+        return bool(before.last == after.first and before.end and after.start - before.end > _FILLED_GAP_CHARS)
+    return lines_between(source, before, after) > _FILLED_GAP_LINES
+
+
+def lines_between(source: SourceText, before: Lines, after: Lines) -> int:
+    """The number of lines with text between two runs."""
+    return sum(bool(line.strip()) for line in source.lines[before.last : after.first - 1])
+
+
+class UnitText(NamedTuple):
+    """The text of a unit with its elision lines, the lines it stands for, and how many of them are left out."""
+
+    text: str
+    first: int
+    last: int
+    shown: Sequence[Lines]
+    elided: int = 0
+
+
+def unit_text(source: SourceText, around: Lines, runs: Sequence[Lines]) -> UnitText:
+    """The text of the runs within `around`, with an elision line for each gap."""
+    runs = joined(runs, source)
+    first, last = around.first, around.last
+    # Blank lines at the ends of the block are not missed.
+    if not any(line.strip() for line in source.lines[first - 1 : runs[0].first - 1]):
+        first = runs[0].first
+    if not any(line.strip() for line in source.lines[runs[-1].last : last]):
+        last = runs[-1].last
+    # A line that is shown in part counts as left out: `expand` returns it whole.
+    gaps = [
+        Lines(first_missing, last_missing)
+        for before, after in pairwise([Lines(0, first - 1), *runs, Lines(last + 1, last + 1)])
+        if (first_missing := before.last + (not before.end)) <= (last_missing := after.first - (not after.start))
+    ]
+    if not gaps:
+        return UnitText(source.text(Lines(first, last)), first, last, [Lines(first, last)])
+    mark = ELISION_MARK * (
+        1 + max(_mark_length(line) for run in runs for line in source.lines[run.first - 1 : run.last])
+    )
+    parts: list[str] = []
+    missing = iter(gaps)
+    gap = next(missing, None)
+    for run in [*runs, None]:
+        if gap is not None and (run is None or gap.first <= run.first):
+            parts.append(_elision(source, gap).render(mark))
+            gap = next(missing, None)
+        if run is not None:
+            parts.append(source.text(run))
+    elided = len({line for gap in gaps for line in range(gap.first, gap.last + 1)})
+    return UnitText("\n".join(parts), first, last, runs, elided)
+
+
+def _mark_length(line: str) -> int:
+    line = line.lstrip()
+    return len(line) - len(line.lstrip(ELISION_MARK))
+
+
+def _elision(source: SourceText, gap: Lines) -> Elision:
+    """The elision of a gap, with the names of the outermost spans that begin and end in the gap."""
+    inside = {index for index in source.inside(gap) if source.spans[index].last_line <= gap.last}
+    outermost = (source.spans[index] for index in sorted(inside) if source.spans[index].parent not in inside)
+    names = tuple(dict.fromkeys(_title(span, source) for span in outermost if span.name))
+    if len(names) > _MAX_ELIDED_NAMES:
+        names = (*names[:_MAX_ELIDED_NAMES], "…")
+    return Elision(gap.first, gap.last, names)
+
+
+_CALLABLE: Final = frozenset({"function", "method", "macro"})
+
+
+def _title(span: OutlineBlock, source: SourceText) -> str:
+    title = span.name.replace(", ", " ").strip()
+    if source.is_prose:
+        return plain_heading(title)
+    return f"{title}()" if span.type in _CALLABLE else title
+
+
+@dataclass(frozen=True)
+class LineWorths:
+    """The worth of lines for a question: the weights of the question's terms in them."""
+
+    asked: Mapping[str, float]
+    """The terms of the question with their weights."""
+    _words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The terms of the question in each word."""
+    _lines: dict[str, float] = field(default_factory=dict)
+    """The worth of each line so far."""
+
+    def of(self, line: str) -> float:
+        """The worth of a line; a little for any text."""
+        worth = self._lines.get(line)
+        if worth is None:
+            worth = self._lines[line] = self._of(line)
+        return worth
+
+    def _of(self, line: str) -> float:
+        found: set[str] = set()
+        for word in IDENTIFIER.findall(line):
+            matching = self._words.get(word)
+            if matching is None:
+                matching = self._words[word] = tuple(term for term in terms_of(word) if term in self.asked)
+            found.update(matching)
+        return sum([self.asked[term] for term in found], _ANY_LINE_WORTH if line.strip() else 0.0)
+
+    def of_run(self, source: SourceText, run: Lines, found: Sequence[Lines] = ()) -> float:
+        """The worth of a run of lines, with a little more for the lines that the search found."""
+        in_found = sum(max(0, min(run.last, part.last) - max(run.first, part.first) + 1) for part in found)
+        return sum(map(self.of, source.text(run).split("\n"))) + _FOUND_LINE_WORTH * in_found
+
+
+def best_runs(
+    source: SourceText, block: Lines, head: Sequence[Lines], worth_of: Callable[[Lines], float], room: int
+) -> list[Lines]:
+    """The head and the most valuable complete statements within `room` characters, as runs of lines."""
+    body_first = max(block.first, head[-1].last + 1 if head else 0)
+    parts = statements(source.lines, body_first, block.last, is_prose=source.is_prose)
+    chosen = _Chosen(source, room)
+    for run in head:
+        chosen.add(run)
+    for statement in sorted(parts, key=lambda part: -_density(source, part.lines, worth_of)):
+        chosen.add_if_room(statement)
+    if len(chosen.runs) == len(head):
+        chosen.add_first_lines(parts)
+    return chosen.runs or [Lines(block.first, block.first)]
+
+
+def _density(source: SourceText, lines: Lines, worth_of: Callable[[Lines], float]) -> float:
+    """The worth of some lines per character; a short statement is not better for being short."""
+    return worth_of(lines) / max(_MIN_STATEMENT_CHARS, source.chars(lines))
+
+
+@dataclass(eq=False)
+class _Chosen:
+    """Runs of lines, within a number of characters."""
+
+    source: SourceText
+    room: int
+    runs: list[Lines] = field(default_factory=list)
+
+    def add(self, run: Lines) -> None:
+        self.runs.append(run)
+        self.room -= self.source.chars(run)
+
+    def add_if_room(self, statement: Statement) -> None:
+        """Add a statement with the heads of the statements around it."""
+        needed = [statement.lines]
+        parent = statement.parent
+        while parent is not None:
+            if parent.lines not in self.runs:
+                needed.append(parent.lines)
+            parent = parent.parent
+        if sum(map(self.source.chars, needed)) <= self.room:
+            for run in needed:
+                self.add(run)
+
+    def add_first_lines(self, parts: Sequence[Statement]) -> None:
+        """Add the first lines of a block whose statements are all longer than the room."""
+        lines = range(parts[0].lines.first, parts[-1].lines.last + 1) if parts else range(0)
+        for line in lines:
+            if len(self.source.lines[line - 1]) >= self.room:
+                break
+            self.add(Lines(line, line))

@@ -1,0 +1,235 @@
+"""Complete parts of a text, by layout alone: statements of code by indentation, paragraphs and lists of prose."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple
+
+# A longer statement (a loop, a `match`, a literal) is divided: its head, and the statements inside.
+_MAX_WHOLE_LINES: Final = 12
+
+# A longer paragraph is shown by the sentence.
+_MAX_WHOLE_CHARS: Final = 400
+
+# A longer list is shown by the item: about 300 tokens.
+_MAX_WHOLE_LIST_CHARS: Final = 1200
+
+# A shorter sentence belongs to the next: a clause number, an abbreviation.
+_MIN_SENTENCE_CHARS: Final = 25
+
+# Nesting beyond this is shown as a whole: each level costs the head of the level.
+_MAX_DEPTH: Final = 8
+
+# A line that goes on with the statement before: a closing bracket, a branch, a chained call.
+_CONTINUES: Final = re.compile(
+    r"\s*(?:[)\]}>.,?:|]|&&|\|\||(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|end|done|fi|esac|then|do|in|of"
+    r"|where|when|and|or|deriving)\b)"
+)
+_LEADS: Final = re.compile(r"\s*(?://|/\*|\*|--|#|@|;|\"\"\")")
+"""A line that belongs to the statement below: a comment, a decorator, an attribute."""
+
+_SENTENCE_END: Final = re.compile(
+    r"(?<=[.!?…])[\"')\]”’»]*\s+(?=[\"'“‘(\[]?[A-Z0-9])|(?<=[。！？])\s*|(?<=;)\s+(?=\(?[a-z0-9ivx]{1,4}\)|and\b|or\b)"
+)
+"""The end of a sentence, or of a clause of an enumeration: `; (b)`."""
+
+_LIST_ITEM: Final = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|[a-z][.)]|\([a-z0-9ivx]{1,4}\))\s+\S")
+_TABLE_ROW: Final = re.compile(r"\s*\|")
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
+
+
+class Lines(NamedTuple):
+    """A run of lines, first and last from 1; of prose, the run may begin and end within a line.
+
+    `start` characters of the first line are left out, and the last line ends before column `end` (0: at its end).
+    """
+
+    first: int
+    last: int
+    start: int = 0
+    end: int = 0
+
+
+class Statement(NamedTuple):
+    """A complete part of a text, and the head of the statement around it."""
+
+    lines: Lines
+    parent: Statement | None = None
+
+
+def statements(lines: Sequence[str], first: int, last: int, *, is_prose: bool = False) -> list[Statement]:
+    """The smallest complete parts of the lines from first to last (from 1); the blank lines between are in none."""
+    if is_prose:
+        return list(_paragraphs(lines, first, last))
+    return list(_Indented(lines, first, last).divided(first, last, None, 0))
+
+
+class _Indented:
+    """Lines of code with their indentation; -1 for blank lines."""
+
+    def __init__(self, lines: Sequence[str], first: int, last: int) -> None:
+        self._lines = lines
+        self._first = first
+        texts = lines[first - 1 : last]
+        self._indents = [len(line) - len(text) if (text := line.lstrip()) else -1 for line in texts]
+
+    def divided(self, first: int, last: int, parent: Statement | None, depth: int) -> Iterator[Statement]:
+        """The statements from first to last; long ones are divided, with their head as the parent of the parts."""
+        for start, end in self._groups(first, last):
+            head_end = self._head_end(start, end) if end - start >= _MAX_WHOLE_LINES and depth < _MAX_DEPTH else end
+            if head_end >= end:
+                yield Statement(Lines(start, end), parent)
+            else:
+                head = Statement(Lines(start, head_end), parent)
+                yield from self.divided(head_end + 1, end, head, depth + 1)
+
+    def _groups(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The statements at the lowest indentation, comments and decorators with the statement below them."""
+        indents = self._indents[first - self._first : last - self._first + 1]
+        base = min((indent for indent in indents if indent >= 0), default=0)
+        start = end = 0
+        is_lead = False
+        for number, indent in enumerate(indents, first):
+            if indent < 0:
+                is_lead = False
+                continue
+            if start and indent == base and not is_lead and not _CONTINUES.match(self._lines[number - 1]):
+                yield start, end
+                start = 0
+            start = start or number
+            end = number
+            is_lead = indent == base and bool(_LEADS.match(self._lines[number - 1]))
+        if start:
+            yield start, end
+
+    def _head_end(self, start: int, end: int) -> int:
+        """The last line of a statement's head: before the first line that is indented deeper."""
+        base = self._indents[start - self._first]
+        for number in range(start + 1, end + 1):
+            if self._indents[number - self._first] > base:
+                return number - 1
+        return end
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _paragraphs(lines: Sequence[str], first: int, last: int) -> Iterator[Statement]:
+    """Sentences, list items, table rows and fenced blocks; items and rows belong to their lead-in or header."""
+    lead: Statement | None = None
+    was_list = False
+    number = first
+    while number <= last:
+        line = lines[number - 1]
+        if not line.strip():
+            number += 1
+            continue
+        end = _block_end(lines, number, last)
+        if _TABLE_ROW.match(line):
+            header = Statement(Lines(number, min(number + 1, end)), lead)
+            if end <= header.lines.last:
+                yield header
+            yield from (Statement(Lines(row, row), header) for row in range(number + 2, end + 1))
+            lead = None
+        elif _LIST_ITEM.match(line):
+            end = _list_end(lines, number, end, last)
+            yield Statement(Lines(number, end), lead)
+        elif _FENCE.match(line):
+            yield Statement(Lines(number, end), lead)
+        elif _leads(lines, end, last):
+            lead = Statement(Lines(number, end), lead if _HEADING.match(line) else None)
+        else:
+            if was_list and lead and not _HEADING.match(lines[lead.lines.last - 1]):
+                lead = lead.parent  # the lead-in of the list above
+            yield from (Statement(part, lead) for part in _parts_of_paragraph(lines, number, end))
+            lead = lead if lead and _HEADING.match(lines[lead.lines.last - 1]) else None
+        was_list = bool(_LIST_ITEM.match(line) or _FENCE.match(line))
+        number = end + 1
+
+
+def _list_end(lines: Sequence[str], start: int, end: int, last: int) -> int:
+    """The last line of a list that is short enough to be shown as a whole: steps are of no use without the others."""
+    chars = sum(len(line) + 1 for line in lines[start - 1 : end])
+    while end < last:
+        following = end + 1
+        while following < last and not lines[following - 1].strip():
+            following += 1
+        if not _LIST_ITEM.match(lines[following - 1]):
+            break
+        next_end = _block_end(lines, following, last)
+        chars += sum(len(line) + 1 for line in lines[end:next_end])
+        if chars > _MAX_WHOLE_LIST_CHARS:
+            break
+        end = next_end
+    return end
+
+
+def _parts_of_paragraph(lines: Sequence[str], first: int, last: int) -> list[Lines]:
+    """The paragraph as a whole, or its sentences if it is long."""
+    if sum(len(line) + 1 for line in lines[first - 1 : last]) <= _MAX_WHOLE_CHARS:
+        return [Lines(first, last)]
+    return sentences_of(lines, first, last)
+
+
+def sentences_of(lines: Sequence[str], first: int, last: int) -> list[Lines]:
+    """The sentences of a paragraph, which may begin and end within a line."""
+    text = "\n".join(lines[first - 1 : last])
+    starts = list(accumulate((len(line) + 1 for line in lines[first - 1 : last]), initial=0))
+    borders = [0]
+    for end in _SENTENCE_END.finditer(text):
+        if end.start() - borders[-1] >= _MIN_SENTENCE_CHARS:
+            borders.append(end.end())
+    borders.append(len(text))
+    return [_at_columns(starts, first, start, end, text) for start, end in pairwise(borders) if text[start:end].strip()]
+
+
+def _at_columns(starts: Sequence[int], first: int, start: int, end: int, text: str) -> Lines:
+    """The lines and columns of a part of a paragraph."""
+    end = start + len(text[start:end].rstrip())
+    row, last_row = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
+    is_whole = end >= starts[last_row + 1] - 1
+    return Lines(first + row, first + last_row, start - starts[row], 0 if is_whole else end - starts[last_row])
+
+
+def _leads(lines: Sequence[str], end: int, last: int) -> bool:
+    """True if the paragraph that ends at a line introduces what follows: a heading, or a colon before a list."""
+    if not any(lines[i].strip() for i in range(end, last)):
+        return False
+    return bool(_HEADING.match(lines[end - 1])) or lines[end - 1].rstrip().endswith(":")
+
+
+def _block_end(lines: Sequence[str], start: int, last: int) -> int:
+    """The last line of the paragraph, list item, table or fenced block that begins at a line."""
+    line = lines[start - 1]
+    end = start
+    if _FENCE.match(line):
+        while end < last and not (end > start and _FENCE.match(lines[end - 1])):
+            end += 1
+        return end
+    is_item, is_row, indent = bool(_LIST_ITEM.match(line)), bool(_TABLE_ROW.match(line)), _indent(line)
+    if _HEADING.match(line):
+        return start
+    while end < last:
+        after = lines[end]
+        is_deeper = bool(after.strip()) and _indent(after) > indent
+        if not after.strip():
+            # An item goes on after a blank line with what is indented below it.
+            more = next((lines[i] for i in range(end, last) if lines[i].strip()), "")
+            if not (is_item and _indent(more) > indent):
+                break
+        elif (
+            is_row != bool(_TABLE_ROW.match(after))
+            or _HEADING.match(after)
+            or _FENCE.match(after)
+            or (_LIST_ITEM.match(after) and not (is_item and is_deeper))
+        ):
+            break
+        end += 1
+    while end > start and not lines[end - 1].strip():
+        end -= 1
+    return end

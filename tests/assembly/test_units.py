@@ -1,0 +1,103 @@
+"""Units stand on their own: every gap is marked, and what `expand` returns for the marks completes the block."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from satchel.assembly.units import ELISION_MARK, SourceText, elisions_in, unit_text
+from satchel.models.outline import WHOLE_FILE, OutlineBlock
+from satchel.text.statements import Lines, sentences_of, statements
+
+_LINES = st.lists(
+    st.sampled_from(
+        ["", "x = 1", "    y", "def f():", "⋮ 3 lines (1-3)", "⋮⋮ 2 lines (4-5): g()", "}", "word. Another word."]
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@st.composite
+def _runs(draw: st.DrawFn) -> tuple[list[str], list[Lines]]:
+    lines = draw(_LINES)
+    last = len(lines)
+    starts = draw(st.lists(st.integers(1, last), min_size=1, max_size=4))
+    return lines, [Lines(start, min(last, start + draw(st.integers(0, 5)))) for start in starts]
+
+
+@given(_runs())
+def test_law_a_unit_and_what_its_elisions_stand_for_give_the_block(drawn: tuple[list[str], list[Lines]]) -> None:
+    lines, runs = drawn
+    unit = unit_text(SourceText(lines), Lines(1, len(lines)), runs)
+    elisions = elisions_in(unit.text) if unit.elided else []
+    assert sum(elision.line_count for elision in elisions) == unit.elided
+    marks = {elision.render(_longest_mark(unit.text)): elision for elision in elisions}
+    whole: list[str] = []
+    for line in unit.text.split("\n"):
+        elision = marks.get(line)
+        whole += lines[elision.first - 1 : elision.last] if elision else [line]
+    assert whole == lines[unit.first - 1 : unit.last]
+
+
+def _longest_mark(text: str) -> str:
+    starts = (line.lstrip() for line in text.split("\n"))
+    return ELISION_MARK * max(len(line) - len(line.lstrip(ELISION_MARK)) for line in starts)
+
+
+def test_an_elision_names_the_blocks_that_it_leaves_out() -> None:
+    lines = [
+        "class A:",
+        "    def f(self):",
+        "        return 1",
+        "    def g(self):",
+        "        return 2",
+        "",
+        "    z = 3",
+    ]
+    spans = [
+        OutlineBlock("class", "A", "A", WHOLE_FILE, 1, 7, "class A"),
+        OutlineBlock("method", "f", "A.f", 0, 2, 3, "def f(self)"),
+        OutlineBlock("method", "g", "A.g", 0, 4, 5, "def g(self)"),
+    ]
+    unit = unit_text(SourceText(lines, spans), Lines(1, 7), [Lines(1, 1), Lines(7, 7)])
+    assert unit.text == "class A:\n⋮ 5 lines (2-6): f(), g()\n    z = 3"
+    assert unit.elided == 5
+
+
+def test_a_gap_that_costs_no_more_than_its_elision_is_filled() -> None:
+    lines = ["a = 1", "b = 2", "c = 3"]
+    assert unit_text(SourceText(lines), Lines(1, 3), [Lines(1, 1), Lines(3, 3)]).text == "a = 1\nb = 2\nc = 3"
+
+
+def test_a_source_line_that_looks_like_an_elision_gets_a_shorter_mark_than_ours() -> None:
+    lines = ["⋮ 9 lines (1-9)", *("x" for _ in range(5))]
+    unit = unit_text(SourceText(lines), Lines(1, 6), [Lines(1, 1)])
+    assert unit.text == "⋮ 9 lines (1-9)\n⋮⋮ 5 lines (2-6)"
+    assert [elision.first for elision in elisions_in(unit.text)] == [2]
+
+
+def test_the_head_of_a_block_is_its_comment_and_its_signature() -> None:
+    lines = ["/// Says hello.", "#[must_use]", "pub fn hello(", "    name: &str,", ") -> String {", "    todo()", "}"]
+    span = OutlineBlock("function", "hello", "hello", WHOLE_FILE, 1, 7, "pub fn hello( name: &str, ) -> String")
+    assert SourceText(lines, [span]).head(span)[-1] == Lines(3, 5)
+
+
+def test_statements_of_code_keep_their_branches_and_closing_brackets() -> None:
+    lines = ["if a:", "    b()", "else:", "    c()", "d(", "    1,", ")"]
+    assert [part.lines for part in statements(lines, 1, 7)] == [Lines(1, 4), Lines(5, 7)]
+
+
+def test_a_long_statement_is_divided_below_its_head() -> None:
+    lines = ["for x in y:", *(f"    step_{i}()" for i in range(15))]
+    parts = statements(lines, 1, 16)
+    assert len(parts) == 15
+    assert all(part.parent is not None and part.parent.lines == Lines(1, 1) for part in parts)
+
+
+def test_sentences_may_begin_and_end_within_a_line() -> None:
+    lines = ["In no event shall the buyer", "pay more than ten. The seller may", "cancel at any time."]
+    first, second = sentences_of(lines, 1, 3)
+    source = SourceText(lines, is_prose=True)
+    assert source.text(first) == "In no event shall the buyer\npay more than ten."
+    assert source.text(second) == "The seller may\ncancel at any time."
