@@ -109,7 +109,7 @@ def test_numbers_do_not_drift_between_what_the_model_was_shown_and_what_is_linke
 
     def answer(asked: dict[str, Any]) -> bytes:
         user = asked["messages"][1]["content"]
-        for number, path in re.findall(r"^### \[(\d+)\] (docs/harbor\d\.md)$", user, re.MULTILINE):
+        for number, path in re.findall(r"^### \[(\d+)\] (docs/harbor\d\.md) ·", user, re.MULTILINE):
             shown[int(number)] = path
         facts = [f'"{(folder / path).read_text().splitlines()[2]}" [{number}].' for number, path in shown.items()]
         return completion_of("\n".join(reversed(facts)))

@@ -132,7 +132,8 @@ def test_they_work_on_the_command_line(installed: Path, folder: Path) -> None:
     sections = {section["name"]: section for section in context["sections"]}
     assert sections["house_rules"]["title"] == "House Rules"
     assert "Wear gloves at the press." in context["text"]
-    assert "todo.txt#(A) Order ink for the press due:2026-12-01" in {source["id"] for source in context["sources"]}
+    assert "todo.txt#(A) Order ink for the press due:2026-12-01" in {entry["id"] for entry in context["ledger"]}
+    assert "Order ink for the press" in context["text"]
     satchel(installed, folder, "index", "shop", "--embedder", "hashing:64", "--index-dir", "other")
     status = satchel(installed, folder, "status", "shop", "--embedder", "hashing:64", "--index-dir", "other")
     assert "hashing-64" in status.stdout + status.stderr
@@ -146,7 +147,7 @@ def test_they_work_over_http(installed: Path, folder: Path) -> None:
         question = {"query": "what ink is to be ordered", "format": "org", "focus": "Press"}
         context = owner.post("/v1/context", json=question).raise_for_status().json()
         assert context["format"] == "org"
-        assert "#+begin_example\nThe press prints on both sides.\n#+end_example" in context["text"]
+        assert "\nThe press prints on both sides.\n#+end_example" in context["text"]
         assert "house_rules" in {section["name"] for section in context["sections"]}
         assert owner.get("/v1/status").json()["embedder"] == "hashing-256"
         assert owner.post("/v1/context", json={"query": "ink", "format": "troff"}).status_code == 422

@@ -795,6 +795,7 @@ FOR_READERS: dict[str, Reading] = {
     "pieces": lambda s, f: s.pieces(NUMBERS, f),
     "pieces_of": lambda s, f: each(lambda one: s.pieces_of(one, f), PATHS),
     "text_of": lambda s, f: each(lambda one: s.text_of(one, f), [*PATHS, "\0" + id_of("top"), id_of("top")]),
+    "outline_of": lambda s, f: each(lambda one: s.outline_of(one, f), PATHS),
     "pages_of": lambda s, f: each(lambda one: s.pages_of(one, f), PATHS),
     "documents": lambda s, f: s.documents(f),
     "paths_of": lambda s, f: [s.paths_of(_file(label, None).state.content_hash, f) for label in READERS],

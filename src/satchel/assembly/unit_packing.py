@@ -7,6 +7,8 @@ expected value per token, again and again, until the budget is full or nothing l
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,16 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.assembly.pipeline import Formed, Merged
-from satchel.assembly.units import CLOSING, LineWorths, SourceText, UnitText, best_runs, lines_between, unit_text
+from satchel.assembly.units import (
+    CLOSING,
+    LineWorths,
+    SourceText,
+    UnitText,
+    best_runs,
+    lines_between,
+    plain_heading,
+    unit_text,
+)
 from satchel.models.block import BlockType
 from satchel.models.context import Reason
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
@@ -67,6 +78,9 @@ _WHOLE_OR_NOTHING: Final = 1.5
 _MAX_BLOCK_SHARE: Final = 0.45
 _DEFINITION_SHARE: Final = 0.5
 
+# Of the need of a file that defines what was asked for: half is the definition itself.
+_DEFINITION_NEED: Final = 0.5
+
 # Least expected value per token: below, a token is more likely to distract than to help.
 _MIN_VALUE_PER_TOKEN: Final = 0.00002
 
@@ -106,6 +120,26 @@ _FULL_BLOCK_CHARS: Final = 240
 # Less text outside of all named blocks says nothing on its own.
 _MIN_LOOSE_CHARS: Final = 40
 
+# Copies for another system or version have most lines in common; two methods of one kind have less.
+_TWIN_SHARE: Final = 0.6
+
+# Fewer lines may be alike by chance: a getter, a re-export.
+_MIN_TWIN_LINES: Final = 6
+
+# Shorter lines are brackets and keywords, which every block has.
+_MIN_TWIN_LINE_CHARS: Final = 3
+
+_LOCALE: Final = re.compile(r"(?<![^/])[a-z]{2}(?:[-_](?:[A-Z]{2}|[a-z]{2}|[Hh]an[st]))?/")
+"""A folder named by a language: `de/`, `pt-br/`, `zh-hant/`."""
+_ENGLISH: Final = re.compile(r"(?<![^/])en(?:[-_][a-zA-Z]{2})?/")
+
+_IMPORT: Final = re.compile(
+    r"\s*(?:(?:pub(?:\([a-z]+\))? )?(?:use|mod|extern crate)\b"
+    r"|(?:import|from|package|using|require\w*|include|alias|open|module)\b|#\s*(?:include|pragma|import)\b"
+    r"|export (?:\*|\{[^}]*\}) from\b|[\w:]+(?:::\{|,)?,?$|[\w\s:,{}*]+[,}];?$|\};?$)"
+)
+"""A line of an import or of a list of exports: it names everything and explains nothing."""
+
 _FRONT_MATTER: Final = frozenset({"---", "+++"})
 """The first line of a Markdown file with metadata before its text."""
 
@@ -141,6 +175,8 @@ class FoundBlock:
     chosen: Rendition | None = None
     refused: bool = False
     """True if a rendition did not fit: larger ones will not fit either."""
+    is_twin: bool = False
+    """True if a chosen block of another file has mostly the same lines."""
     tokens: int = 0
     """The tokens of the chosen rendition."""
 
@@ -186,72 +222,32 @@ class UnitPacker:
 
     def form(self, candidates: Sequence[Candidate]) -> Formed:
         """The units for the candidates within the budget, and what became of each candidate."""
-        units: list[Candidate] = []
-        merged: dict[int, Merged] = {}
+        files = _by_file(candidates)
+        selection = _Selection(self, files, self.budget)
         by_path: dict[str, list[FoundBlock]] = defaultdict(list)
-        for block in self._chosen(_by_file(candidates)):
+        for block in selection.chosen():
             by_path[block.candidates[0].path or block.candidates[0].id].append(block)
+        units: list[Candidate] = []
+        unit_of: dict[int, Candidate] = {}
         for blocks in by_path.values():
             for members in _together(blocks):
-                unit = self._unit(members)
-                units.append(unit)
-                merged |= {
-                    candidate.place: Merged(unit, Reason.COVERED)
-                    for block in members
-                    for candidate in block.candidates
-                    if candidate.place != unit.place
-                }
+                units.append(unit := self._unit(members))
+                unit_of |= {candidate.place: unit for block in members for candidate in block.candidates}
         kept = {unit.place for unit in units}
-        merged = {place: target for place, target in merged.items() if place not in kept}
+        merged = {place: Merged(unit, Reason.COVERED) for place, unit in unit_of.items() if place not in kept}
+        for twin, original in selection.twins.items():
+            if twin not in unit_of and original in unit_of:
+                merged[twin] = Merged(unit_of[original], Reason.DUPLICATE)
+        too_long = {candidate.place for block in selection.refused for candidate in block.candidates}
         dropped = {
-            candidate.place: Reason.NOT_WORTH_ITS_TOKENS
+            candidate.place: Reason.OVER_BUDGET if candidate.place in too_long else Reason.NOT_WORTH_ITS_TOKENS
             for candidate in candidates
             if candidate.place not in kept and candidate.place not in merged
         }
         return Formed(units, dropped, merged)
 
-    def _chosen(self, files: Sequence[FileNeed]) -> list[FoundBlock]:
-        """The chosen blocks, by the greatest added value per token."""
-        room = self.budget
-        offers: list[_Offer] = []
-        order = count()
-        unread = list(reversed(files))
-        while True:
-            # A file is read only when it could be best: nothing is worth more than all of its need in few tokens.
-            while unread and (not offers or unread[-1].most_per_token > max(self._least, offers[0].per_token)):
-                file = unread.pop()
-                file.found += self._blocks(file)
-                for block in file.found:
-                    self._offer(offers, file, block, order)
-            # The best block is shown however little it is worth: an empty answer helps nobody.
-            if not offers or (offers[0].per_token < self._least and any(file.is_open for file in files)):
-                return [block for file in files for block in file.found if block.chosen]
-            offer = heappop(offers)
-            if offer.block.chosen is offer.instead_of:
-                room -= self._take(offer, room)
-                self._offer(offers, offer.file, offer.block, order)
-
-    def _offer(self, offers: list[_Offer], file: FileNeed, block: FoundBlock, order: Iterator[int]) -> None:
-        """Offer the next larger renditions of a block."""
-        for rendition in self._larger(block):
-            worth = file.value_per_token(block, rendition, self.known_share)
-            heappush(offers, _Offer(-worth, next(order), file, block, rendition, block.chosen))
-
-    def _take(self, offer: _Offer, room: int) -> int:
-        """Choose the rendition if it fits, and return its tokens."""
-        block = offer.block
-        text = unit_text(block.source, block.around, offer.rendition.runs).text
-        tokens = self.counter.count(text)
-        cost = tokens - block.tokens + offer.file.frame(block)
-        if cost > room:
-            block.refused = True
-            return 0
-        offer.file.is_open = True
-        block.chosen, block.tokens = offer.rendition, tokens
-        return cost
-
     @cached_property
-    def _least(self) -> float:
+    def least(self) -> float:
         """The least expected value per token; a small budget may be spent on what is less probable."""
         return 0.0 if self.fill_all else _MIN_VALUE_PER_TOKEN * min(1.0, self.budget / _FULL_BUDGET_TOKENS)
 
@@ -261,17 +257,17 @@ class UnitPacker:
         large = (self.budget - _SMALL_BUDGET_TOKENS) / (_FULL_BUDGET_TOKENS - _SMALL_BUDGET_TOKENS)
         return _FILE_KNOWN_SHARE_SMALL + (_FILE_KNOWN_SHARE - _FILE_KNOWN_SHARE_SMALL) * max(0.0, min(1.0, large))
 
-    def _blocks(self, file: FileNeed) -> list[FoundBlock]:
+    def blocks_of(self, file: FileNeed) -> list[FoundBlock]:
         """The blocks of a file that contain found lines and may be worth their tokens, most needed first."""
         source = self.sources(file.candidates[0].path)
         blocks = file.blocks(source, self.worths, self.symbol) if source is not None else file.blocks_as_found()
         blocks.sort(key=lambda block: (-block.share, block.lines))
-        least = self._least * _MIN_COUNTED_TOKENS
+        least = self.least * _MIN_COUNTED_TOKENS
         return [block for block in blocks if file.probability * block.share >= least or block is blocks[0]]
 
-    def _larger(self, block: FoundBlock) -> Iterator[Rendition]:
+    def larger(self, block: FoundBlock) -> Iterator[Rendition]:
         """The next larger excerpt of a block, and the whole block, where they differ from what is chosen."""
-        if block.value == 1.0 or block.refused:
+        if block.value == 1.0 or block.refused or block.is_twin:
             return
         whole = self._estimated(block)
         smallest = max(_MIN_EXCERPT_TOKENS, min(int(self.budget * _EXCERPT_BUDGET_SHARE), _MAX_EXCERPT_TOKENS))
@@ -335,6 +331,113 @@ class UnitPacker:
             leads=any(block.is_definition for block in blocks),
             of_lines=0 if name or shown.last - shown.first + 1 == len(source.lines) else len(source.lines),
         )
+
+
+@dataclass(eq=False)
+class _Selection:
+    """Takes the rendition with the greatest added value per token, again and again, until the room is full."""
+
+    packer: UnitPacker
+    files: Sequence[FileNeed]
+    room: int
+    offers: list[_Offer] = field(default_factory=list)
+    order: Iterator[int] = field(default_factory=count)
+    definition: FoundBlock | None = None
+    """The first definition of what was asked for by name."""
+    texts: list[tuple[FoundBlock, frozenset[str]]] = field(default_factory=list)
+    """The chosen blocks, each with its lines."""
+    twins: dict[int, int] = field(default_factory=dict)
+    """The places of candidates whose text is shown elsewhere, and the place of what is shown."""
+
+    def chosen(self) -> list[FoundBlock]:
+        """The chosen blocks, file by file."""
+        unread = list(reversed(self._without_translations()))
+        while True:
+            # A file is read only when it could be best: nothing is worth more than all of its need in few tokens.
+            while unread and (not self.offers or unread[-1].most_per_token > max(self.packer.least, self._best)):
+                file = unread.pop()
+                file.found += self.packer.blocks_of(file)
+                for block in file.found:
+                    self._offer(file, block)
+            # The best block is shown however little it is worth: an empty answer helps nobody.
+            if not self.offers or (self._best < self.packer.least and any(file.is_open for file in self.files)):
+                return [block for file in self.files for block in file.found if block.chosen]
+            offer = heappop(self.offers)
+            if offer.block.chosen is offer.instead_of:
+                self._take(offer)
+                self._offer(offer.file, offer.block)
+
+    @property
+    def refused(self) -> list[FoundBlock]:
+        """The blocks that did not fit."""
+        return [block for file in self.files for block in file.found if block.refused]
+
+    @property
+    def _best(self) -> float:
+        return self.offers[0].per_token
+
+    def _offer(self, file: FileNeed, block: FoundBlock) -> None:
+        """Offer the next larger renditions of a block."""
+        if block.is_definition:
+            self.definition = self.definition or block
+        for rendition in self.packer.larger(block):
+            worth = file.value_per_token(block, rendition, self.packer.known_share)
+            if block is self.definition and not block.chosen:
+                worth = math.inf  # what was asked for by name comes first
+            heappush(self.offers, _Offer(-worth, next(self.order), file, block, rendition, block.chosen))
+
+    def _take(self, offer: _Offer) -> None:
+        """Choose the rendition if it fits, and if it is no copy of what is shown already."""
+        block = offer.block
+        if not block.chosen and (twin := self._twin(block)):
+            self.twins |= {candidate.place: twin.candidates[0].place for candidate in block.candidates}
+            block.is_twin = True
+            return
+        tokens = self.packer.counter.count(unit_text(block.source, block.around, offer.rendition.runs).text)
+        cost = tokens - block.tokens + offer.file.frame(block)
+        if cost > self.room:
+            block.refused = True
+            return
+        self.room -= cost
+        if not block.chosen:
+            self.texts.append((block, _line_set(block)))
+        offer.file.is_open = True
+        block.chosen, block.tokens = offer.rendition, tokens
+
+    def _twin(self, block: FoundBlock) -> FoundBlock | None:
+        """The chosen block of another file with mostly the same lines: a copy for another system or version."""
+        lines, path = _line_set(block), block.candidates[0].path
+        if len(lines) < _MIN_TWIN_LINES:
+            return None
+        for other, others in self.texts:
+            if other.candidates[0].path != path and len(lines & others) >= _TWIN_SHARE * len(lines | others):
+                return other
+        return None
+
+    def _without_translations(self) -> list[FileNeed]:
+        """The files, of the translations of a text only one; it is as probable as the best of them."""
+        groups: dict[str, list[FileNeed]] = defaultdict(list)
+        for file in self.files:
+            groups[_LOCALE.sub("*/", file.candidates[0].path) or str(file.candidates[0].place)].append(file)
+        kept = []
+        for group in groups.values():
+            original = min(
+                group, key=lambda file: (_ENGLISH.search(file.candidates[0].path) is None, -file.probability)
+            )
+            paths = {file.candidates[0].path for file in group}
+            if len(paths) == 1:
+                kept += group
+                continue
+            original.probability = max(file.probability for file in group)
+            same_path = [file for file in group if file.candidates[0].path == original.candidates[0].path]
+            kept += same_path
+            place = original.candidates[0].place
+            self.twins |= {c.place: place for file in group if file not in same_path for c in file.candidates}
+        return sorted(kept, key=lambda file: -file.probability)
+
+
+def _line_set(block: FoundBlock) -> frozenset[str]:
+    return frozenset(line.strip() for line in block.text.split("\n") if len(line.strip()) > _MIN_TWIN_LINE_CHARS)
 
 
 class _Offer(NamedTuple):
@@ -405,8 +508,8 @@ class FileNeed:
             last = min(candidate.last_line or 1, len(source.lines))
             everything = list(_segments(source, Lines(candidate.first_line or 1, last)))
             segments = [segment for segment in everything if not _is_scrap(*segment)]
-            if candidate is self.candidates[-1] and not blocks:
-                segments = segments or everything[:1]  # a file that is nothing but a scrap
+            if candidate is self.candidates[-1] and not blocks and not segments:
+                segments = _instead_of_scraps(source) or everything[:1]
             worth_of = [worths.of_run(source, lines) * _fullness(block) for block, lines in segments]
             for (block, lines), worth in zip(segments, worth_of, strict=True):
                 known = blocks.setdefault(block.lines, block)
@@ -425,11 +528,15 @@ class FileNeed:
             return
         span = max(named, key=lambda span: (span.type != BlockType.IMPL, span.last_line - span.first_line))
         lines = Lines(span.first_line, span.last_line)
-        definition = blocks.setdefault(lines, FoundBlock(source, span, lines, lines, 0.0, [lines], self.candidates[:1]))
-        definition.is_definition = True
-        others = sum(block.share for block in blocks.values() if block is not definition) or 1.0
+        definition = FoundBlock(source, span, lines, lines, 0.0, [lines], self.candidates[:1], is_definition=True)
+        for inside in [place for place in blocks if lines.first <= place.first and place.last <= lines.last]:
+            block = blocks.pop(inside)
+            definition.candidates += [each for each in block.candidates if each not in definition.candidates]
+        others = sum(block.share for block in blocks.values()) or 1.0
         for block in blocks.values():
-            block.share = 0.5 if block is definition else 0.5 * block.share / others
+            block.share *= (1 - _DEFINITION_NEED) / others
+        definition.share = _DEFINITION_NEED if blocks else 1.0
+        blocks[lines] = definition
 
 
 def _fullness(block: FoundBlock) -> float:
@@ -441,6 +548,9 @@ def _segments(source: SourceText, found: Lines) -> Iterator[tuple[FoundBlock, Li
     """The blocks around the found lines, each with the found lines in it."""
     line = found.first
     while line <= found.last:
+        if source.is_border(line):
+            line += 1
+            continue
         block = _block_at(source, line, found)
         lines = Lines(line, max(line, min(block.lines.last, found.last)))
         yield block, lines
@@ -448,42 +558,70 @@ def _segments(source: SourceText, found: Lines) -> Iterator[tuple[FoundBlock, Li
 
 
 def _is_scrap(block: FoundBlock, lines: Lines) -> bool:
-    """True for a few characters outside of all named blocks (a closing bracket, an attribute), and for front matter."""
+    """True for a few characters outside of all named blocks (a closing bracket), imports, and front matter."""
     if block.source.is_prose and lines.first == 1 and block.source.lines[0].strip() in _FRONT_MATTER:
         return not block.span.qualified
     is_whole = bool(block.span.qualified) and block.lines == block.around and not block.source.is_prose
-    return not is_whole and len(block.source.text(lines).strip()) < _MIN_LOOSE_CHARS
+    text = [line for line in block.source.text(lines).split("\n") if line.strip()]
+    is_short = sum(len(line.strip()) for line in text) < _MIN_LOOSE_CHARS
+    return not is_whole and (is_short or (not block.source.is_prose and all(map(_IMPORT.match, text))))
+
+
+def _instead_of_scraps(source: SourceText) -> list[tuple[FoundBlock, Lines]]:
+    """The first block of a file of which only scraps were found."""
+    for span in source.spans:
+        if span.type != BlockType.MODULE:
+            line = Lines(span.first_line, span.first_line)
+            return [(_block_at(source, span.first_line, line), line)]
+    return []
 
 
 def _block_at(source: SourceText, line: int, found: Lines) -> FoundBlock:
-    """The smallest block around a line that stands on its own, with its own lines; of a small file, all of it."""
-    everything = source.without_blank_ends(Lines(1, len(source.lines)), CLOSING)
+    """The smallest block around a line that stands on its own, with its own lines; of a small file, all of it.
+
+    A block of a document ends with its page: it is cited by the page.
+    """
+    page = source.page(line)
+    everything = source.without_blank_ends(page, CLOSING)
     if source.chars(everything) <= _SMALL_CONTAINER_CHARS and everything.first <= line <= everything.last:
-        top = [span for span in source.spans if span.parent == WHOLE_FILE]
-        span = top[0] if len(top) == 1 else OutlineBlock("", "", "", WHOLE_FILE, everything.first, everything.last)
+        span = _span_of(source, everything)
         return FoundBlock(source, span, everything, everything)
     index = _standing(source, source.innermost(line))
     if index == WHOLE_FILE:
         following = source.inside(Lines(line + 1, found.last))
-        last = source.spans[following[0]].first_line - 1 if following else found.last
+        last = min(page.last, source.spans[following[0]].first_line - 1 if following else found.last)
         lines = source.without_blank_ends(Lines(line, max(line, last)), CLOSING)
         lines = source.sentences(lines) if source.is_prose else lines
-        return FoundBlock(source, OutlineBlock("", "", "", WHOLE_FILE, lines.first, lines.last), lines, lines)
+        return FoundBlock(source, _unnamed(lines), lines, lines)
     span = source.spans[index]
-    whole = Lines(span.first_line, span.last_line)
-    if source.is_prose and source.size(span) > _LARGE_SECTION_CHARS:
-        return FoundBlock(source, span, _passage(source, index, Lines(line, found.last)), whole)
+    whole = Lines(max(span.first_line, page.first), min(span.last_line, page.last))
+    chars = source.chars(whole)
+    if source.is_prose and chars > _LARGE_SECTION_CHARS:
+        return FoundBlock(source, span, _passage(source, index, Lines(line, min(found.last, page.last))), whole)
     members = [member for member in source.members(index) if source.spans[member].type not in _INNER]
-    if source.size(span) <= _MIN_BLOCK_CHARS:
+    if chars <= _MIN_BLOCK_CHARS and not source.has_pages:
         near = source.paragraph(whole)
+        if source.chars(near) <= _MIN_BLOCK_CHARS:
+            near = source.with_neighbour(near, _SMALL_CONTAINER_CHARS)
         return FoundBlock(source, span, near, near)
-    if not members or source.size(span) <= _SMALL_CONTAINER_CHARS or span.type in _CALLABLE:
+    if not members or chars <= _SMALL_CONTAINER_CHARS or span.type in _CALLABLE:
         return FoundBlock(source, span, whole, whole)
     # Of a class or section with members: the lines around the given line that belong to no member.
     before = [source.spans[member].last_line for member in members if source.spans[member].last_line < line]
     after = [source.spans[member].first_line for member in members if source.spans[member].first_line > line]
-    own = Lines(max(before, default=span.first_line - 1) + 1, min(after, default=span.last_line + 1) - 1)
+    own = Lines(max(before, default=whole.first - 1) + 1, min(after, default=whole.last + 1) - 1)
     return FoundBlock(source, span, source.without_blank_ends(own, CLOSING), whole)
+
+
+def _span_of(source: SourceText, lines: Lines) -> OutlineBlock:
+    """The only outermost span that begins in the lines, or a span without a name."""
+    inside = source.inside(lines)
+    outermost = [source.spans[index] for index in inside if source.spans[index].parent not in inside]
+    return outermost[0] if len(outermost) == 1 else _unnamed(lines)
+
+
+def _unnamed(lines: Lines) -> OutlineBlock:
+    return OutlineBlock("", "", "", WHOLE_FILE, lines.first, lines.last)
 
 
 def _passage(source: SourceText, index: int, found: Lines) -> Lines:
@@ -499,7 +637,7 @@ def _standing(source: SourceText, index: int) -> int:
     while index != WHOLE_FILE:
         span, parent = source.spans[index], source.spans[index].parent
         if span.type == BlockType.MODULE:
-            return WHOLE_FILE  # a namespace names too much to be shown
+            break  # of a namespace only the lines that belong to no definition in it
         if parent == WHOLE_FILE or source.spans[parent].type == BlockType.MODULE:
             break
         around = source.spans[parent]
@@ -515,7 +653,8 @@ def _together(blocks: Sequence[FoundBlock]) -> list[list[FoundBlock]]:
     units: list[list[FoundBlock]] = []
     for block in sorted(blocks, key=lambda block: block.lines):
         last = units[-1][-1] if units else None
-        if last is not None and (_belong_together(last, block) or _gap(last, block) <= _MAX_GAP_LINES):
+        is_same_page = last is not None and last.source.page(last.lines.first) == last.source.page(block.lines.first)
+        if last is not None and is_same_page and (_belong_together(last, block) or _gap(last, block) <= _MAX_GAP_LINES):
             units[-1].append(block)
         else:
             units.append([block])
@@ -554,12 +693,16 @@ def _shown(blocks: Sequence[FoundBlock]) -> tuple[str, str, UnitText]:
         names = [block.span.name for block in blocks if block.span != around]
         name = f"{around.qualified}.{names[0]}" if len(names) == 1 else around.qualified
         return source.plain(name), around.type, unit_text(source, Lines(around.first_line, around.last_line), runs)
-    names = list(dict.fromkeys(block.span.name for block in blocks if block.span.qualified))
+    names = list(dict.fromkeys(_plain_name(block) for block in blocks if block.span.qualified))
     names = [source.name(block.span) for block in blocks[:1]] if len(names) == 1 else names
     if len(names) > _MAX_NAMES:
         names = [*names[:_MAX_NAMES], "…"]
-    lines = Lines(blocks[0].lines.first, max(block.around.last for block in blocks))
+    lines = source.completed(Lines(blocks[0].lines.first, max(block.around.last for block in blocks)))
     return ", ".join(names), blocks[0].span.type, unit_text(source, lines, runs)
+
+
+def _plain_name(block: FoundBlock) -> str:
+    return plain_heading(block.span.name) if block.source.is_prose else block.span.name
 
 
 def _by_file(candidates: Sequence[Candidate]) -> list[FileNeed]:

@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
+from satchel.models.document import is_border
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
 from satchel.text.statements import Lines, Statement, sentences_of, statements
 from satchel.text.words import IDENTIFIER, terms_of
@@ -60,7 +61,7 @@ _LINE_END: Final = 1 << 30
 _NUMBER_OF_NAME: Final = re.compile(r"~\d+(?=\.|$)")
 """The number that tells apart blocks of the same qualified name."""
 
-_HEADING_MARKUP: Final = re.compile(r"\s*\{[^{}]*#[^{}]*\}\s*$|\*\*|__|`|(?<=\])\([^()\s]*\)|[\[\]]")
+_HEADING_MARKUP: Final = re.compile(r"\s*\{[^{}]*#[^{}]*\}?\s*$|\*\*|__|`|(?<=\])\([^()\s]*\)|[\[\]]")
 """In a heading: the id at its end (`Files { #files }`), emphasis, and the targets of links."""
 
 CLOSING: Final = ")]};"
@@ -119,6 +120,27 @@ class SourceText:
             index = self.spans[index].parent
         return index
 
+    def page(self, line: int) -> Lines:
+        """The lines of the page around a line; all lines of a source without pages."""
+        after = bisect_left(self._borders, line)
+        first = self._borders[after - 1] + 1 if after else 1
+        last = self._borders[after] - 1 if after < len(self._borders) else len(self.lines)
+        return Lines(min(first, line), max(last, line))
+
+    @property
+    def has_pages(self) -> bool:
+        """True for a document with pages."""
+        return bool(self._borders)
+
+    def is_border(self, line: int) -> bool:
+        """True for a line between two pages."""
+        return line in self._borders
+
+    @cached_property
+    def _borders(self) -> list[int]:
+        """The numbers of the lines between the pages of a document."""
+        return [number for number, line in enumerate(self.lines, 1) if is_border(line)] if self.is_prose else []
+
     def inside(self, lines: Lines) -> range:
         """The indexes of the spans that begin in the lines."""
         return range(bisect_left(self._firsts, lines.first), bisect_right(self._firsts, lines.last))
@@ -174,8 +196,24 @@ class SourceText:
         while first > max(1, lines.first - _NEIGHBOURS) and self.lines[first - 2].strip():
             first -= 1
         while last < min(len(self.lines), lines.last + _NEIGHBOURS) and self.lines[last].strip():
+            if _NOT_A_SIGNATURE.match(self.lines[last]):
+                break  # the comment of the next block
             last += 1
-        return Lines(first, last)
+        return self.without_blank_ends(Lines(first, last), CLOSING)
+
+    def completed(self, lines: Lines) -> Lines:
+        """The lines up to the end of every span that begins in them."""
+        return Lines(lines.first, max([lines.last, *(self.spans[index].last_line for index in self.inside(lines))]))
+
+    def with_neighbour(self, lines: Lines, most_chars: int) -> Lines:
+        """The lines up to the end of the next block, or from the beginning of the block before, if it is short."""
+        for index in self.inside(Lines(lines.last + 1, len(self.lines)))[:1]:
+            joined_lines = Lines(lines.first, self.spans[index].last_line)
+            if self.chars(joined_lines) <= most_chars:
+                return joined_lines
+        before = [span for span in self.spans if span.last_line < lines.first]
+        joined_lines = Lines(before[-1].first_line, lines.last) if before else lines
+        return joined_lines if self.chars(joined_lines) <= most_chars else lines
 
     @cached_property
     def _firsts(self) -> list[int]:
@@ -192,10 +230,10 @@ class SourceText:
 
     def sentences(self, lines: Lines) -> Lines:
         """The lines widened to whole sentences, within the paragraph."""
-        first, last = lines.first, lines.last
-        while first > max(1, lines.first - _MAX_SENTENCE_LINES) and self.lines[first - 2].strip():
+        first, last, page = lines.first, lines.last, self.page(lines.first)
+        while first > max(page.first, lines.first - _MAX_SENTENCE_LINES) and self.lines[first - 2].strip():
             first -= 1
-        while last < min(len(self.lines), lines.last + _MAX_SENTENCE_LINES) and self.lines[last].strip():
+        while last < min(page.last, lines.last + _MAX_SENTENCE_LINES) and self.lines[last].strip():
             last += 1
         parts = sentences_of(self.lines, first, last)
         # A sentence that only ends on the first line, or only begins on the last, is not among the found lines.

@@ -138,11 +138,18 @@ class Ordering(StrEnum):
 
 
 class HeadingStyle(StrEnum):
-    """The style of a piece's heading: path, lines and relevance on separate lines, or all on one line."""
+    """The style of a piece's heading: its facts on separate lines, all on one line, or on one line with the symbol."""
 
     FULL = "full"
     NAMED = "named"
     COMPACT = "compact"
+
+
+class Fill(StrEnum):
+    """How much of the budget a context from an index may use: what is likely to help, or all of it."""
+
+    USEFUL = "useful"
+    ALL = "all"
 
 
 class ProviderFormat(StrEnum):
@@ -190,6 +197,7 @@ class ContextBuildOptions:
     ordering: Ordering | None = None
     overflow: OverflowPolicy = OverflowPolicy.SKIP
     packing: Packing = Packing.VALUE
+    fill: Fill = Fill.USEFUL
     merge_adjacent: bool = True
     provider: ProviderFormat = ProviderFormat.NONE
     tokenizer: str | None = None

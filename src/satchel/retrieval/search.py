@@ -14,6 +14,7 @@ from satchel.assembly.units import LineWorths, SourceText
 from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
 from satchel.models.files import PROSE, detect_language
+from satchel.models.options import Fill
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece, StoreQuery
 from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of
@@ -27,6 +28,7 @@ from satchel.retrieval.ranking import (
     rank,
     with_closeness,
 )
+from satchel.text.visible import make_visible_line
 from satchel.text.words import terms
 
 if TYPE_CHECKING:
@@ -233,24 +235,34 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
+def _text_at(lines: Sequence[str], hit: SearchHit) -> str:
+    return "\n".join(lines[hit.start_line - 1 : hit.end_line])
+
+
 def unit_packer(
-    question: str, hits: Sequence[SearchHit], store: Store, filters: Filters
+    question: str, hits: Sequence[SearchHit], store: Store, filters: Filters, fill: Fill = Fill.USEFUL
 ) -> Callable[[TokenCounter, int], UnitPacker]:
     """Return the maker of a packer (counter, tokens) for the units around the hits of a question."""
     by_path: dict[str, list[SearchHit]] = {}
     for hit in hits:
-        by_path.setdefault(hit.path, []).append(hit)
+        by_path.setdefault(make_visible_line(hit.path).text, []).append(hit)
 
-    def source_of(path: str) -> SourceText | None:
+    def source_of(shown_path: str) -> SourceText | None:
+        found = by_path[shown_path]
+        (path, *others) = {hit.path for hit in found}
+        if not path or others:
+            return None
         with store.snapshot():
-            text = store.text_of(path, filters) if path else None
+            text = store.text_of(path, filters)
             spans = store.outline_of(path, filters) if text else ()
         lines = lines_of(text or "")
-        # A file may have been changed, or indexed again, since it was searched.
-        if any("\n".join(lines[hit.start_line - 1 : hit.end_line]) != hit.content for hit in by_path[path]):
+        # A file may have been changed since it was indexed, or indexed again since it was searched.
+        if any(hit.reanchored or _text_at(lines, hit) != hit.content for hit in found):
             return None
-        return SourceText(lines, spans, is_prose=detect_language(path) in PROSE)
+        is_prose = detect_language(path) in PROSE or any(hit.is_passage or hit.page for hit in found)
+        return SourceText(lines, spans, is_prose=is_prose)
 
     asked = understand(question)
     symbol = asked.text.strip().removesuffix("()") if asked.is_symbol else ""
-    return partial(UnitPacker, sources=source_of, worths=LineWorths(asked.terms), symbol=symbol)
+    worths, fill_all = LineWorths(asked.terms), fill is Fill.ALL
+    return partial(UnitPacker, sources=source_of, worths=worths, symbol=symbol, fill_all=fill_all)

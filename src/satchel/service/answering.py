@@ -15,7 +15,7 @@ from satchel.errors import InvalidOption
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType, block_type
 from satchel.models.context import ContextKind
-from satchel.models.options import HeadingStyle, RequestType, TokenBudget
+from satchel.models.options import Fill, HeadingStyle, RequestType, TokenBudget
 from satchel.models.request import ContextRequest, Focus, User
 from satchel.models.search import Filters, SearchResult
 from satchel.service.engine import ENGINE_OPTIONS
@@ -142,6 +142,7 @@ def options_for(settings: Settings, question: Question) -> ContextBuildOptions:
         include_sources=question.include_sources,
         include_scores=question.include_scores,
         heading_style=HeadingStyle.COMPACT if question.compact else HeadingStyle.NAMED,
+        fill=Fill(question.fill or Fill.USEFUL),
     )
 
 

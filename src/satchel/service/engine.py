@@ -267,7 +267,7 @@ class ContextEngine:
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_result.hits]
         units = None
         if not (options.expand_context or expand_to_symbol):
-            units = unit_packer(question, search_result.hits, self.store, filters)
+            units = unit_packer(question, search_result.hits, self.store, filters, options.fill)
         # The store has applied the patterns already; only the store knows every file.
         options = replace(options, file_patterns=None, languages=None)
         result = assemble_units(

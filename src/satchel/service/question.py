@@ -15,7 +15,7 @@ from typing import Any, Final, TypedDict, TypeVar
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_count, as_text
-from satchel.models.options import FORMATS, RequestType, TokenBudget
+from satchel.models.options import FORMATS, Fill, RequestType, TokenBudget
 from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, User
 from satchel.service.settings import Settings
 
@@ -189,6 +189,14 @@ class Question:
         Kind.FLAG, "Show the relevance of each piece.", _WRITING, OptionScope.CHUNKS, flags=("--scores/--no-scores",)
     )
     compact: bool = option(Kind.FLAG, "Write each heading on one line.", _WRITING, OptionScope.CHUNKS)
+    fill: str | None = option(
+        Kind.CHOICE,
+        "Use the budget for what is likely to help, or all of it.",
+        _WRITING | Surface.EVAL,
+        OptionScope.CHUNKS,
+        choices=tuple(Fill),
+        default="useful",
+    )
     focus: Focus | str | None = option(
         Kind.FOCUS,
         _FOCUS_HELP,
@@ -371,6 +379,7 @@ class QuestionOptions(TypedDict, total=False):
     include_sources: bool
     include_scores: bool
     compact: bool
+    fill: str | None
     focus: Focus | str | None
     user: User | str | None
     type: RequestType | str | None

@@ -125,7 +125,7 @@ class SemanticCollector:
                 reasons=("search",),
                 signals=hit.signals,
             )
-            for hit in self._hits
+            for hit in sorted(self._hits, key=lambda hit: (-hit.relevance, hit.block_id))
             if hit.block_id in shown
         ]
 
