@@ -58,8 +58,9 @@ _FETCH_THREADS: Final = 16
 # A document rewritten between search and fetch is searched again; after three rounds the page is reported as gone.
 _MAX_SEARCHES: Final = 3
 
-# Of the budget for the best page, if it can be shortened: the answer is there most often.
-_BEST_PAGE_SHARE: Final = 0.4
+# Of the budget for the best page, if it can be shortened. On 96 questions over notes with 2,000 tokens, 53 answers are
+# whole with 0.25, 63 with 0.4, 69 with 0.6; with 4,000 tokens 71, 77 and 78.
+_BEST_PAGE_SHARE: Final = 0.6
 
 # A page is not shortened below this: a small section with its heading. Later pages are left out instead.
 _MIN_SHARE_TOKENS: Final = 250

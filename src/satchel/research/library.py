@@ -197,6 +197,9 @@ class SearchedWorkspace(Protocol):
     def filters_for(self, user: User) -> Filters:
         """The filters, access included, for every read by the user."""
 
+    def now(self) -> datetime:
+        """The time, for questions about due tasks."""
+
     def index(self) -> IndexReport:
         """Refresh the index."""
 
@@ -302,7 +305,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
             result = self.engine.search(query, top_k=top_k, filters=filters)
             if notes is None:
                 with self.engine.store.snapshot():
-                    notes = self._notes().ranked(query, result.hits, self.engine.embedder, num_results=num_results)
+                    notes = self._notes().ranked(query, result.hits, self.engine, num_results=num_results)
             for hit in result.hits:
                 if not hit.path or (hit.page is None and hit.language not in _PROSE):
                     continue

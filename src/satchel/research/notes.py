@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from satchel.assembly.units import LineWorths, SourceText, best_runs, unit_text
 from satchel.models.block import PAGE_TYPES, BlockType
@@ -18,16 +18,22 @@ from satchel.ports.page_library import ExcerptMaker, PageExcerpt
 from satchel.retrieval.query import understand
 from satchel.text.statements import Lines
 from satchel.workspace.block_text import is_code
+from satchel.workspace.collectors.semantic import dated_tasks
 from satchel.workspace.pages import PageText, read_pages
 from satchel.workspace.sections import RankedSection, rank_sections, sections_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from satchel.models.search import Filters, SearchHit
     from satchel.ports.block_tree import Step
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store
 
 _NOTE_TYPES: Final = PAGE_TYPES - {BlockType.FILE}
+
+# Due tasks looked up for a question: as many as a workspace context shows at most.
+_MAX_DUE_TASKS: Final = 40
 
 # Room in which the best paragraphs of a further section are shown: less is hardly more than its heading.
 _MIN_SECTION_CHARS: Final = 200
@@ -79,23 +85,33 @@ class Notes:
     store: Store
     filters: Filters
 
-    def ranked(
-        self, query: str, hits: Iterable[SearchHit], embedder: Embedder | None, *, num_results: int
-    ) -> list[Note]:
-        """The best notes among the blocks that a search found, best first."""
-        blocks = [hit for hit in hits if not hit.path]
-        if not blocks:
-            return []
-        sections = sections_of(blocks, self.store, self.filters)
-        ranked = rank_sections(understand(query), sections, embedder)
-        trails = self.store.trails([_root(entry) for entry in ranked], self.filters)
-        by_page: dict[str, list[RankedSection]] = {}
-        for entry in ranked:
-            if trail := trails.get(_root(entry)):
-                by_page.setdefault(_page_of(trail), []).append(entry)
+    def ranked(self, query: str, hits: Iterable[SearchHit], engine: NoteRanker, *, num_results: int) -> list[Note]:
+        """The best notes: with sections around the blocks that a search found, or with tasks that are due."""
+        evidence = [*self._due_tasks(query, engine.now()), *self._sections(query, hits, engine.embedder)]
+        trails = self.store.trails([entry.root for entry in evidence], self.filters)
+        by_page: dict[str, list[_Evidence]] = {}
+        for entry in evidence:
+            if trail := trails.get(entry.root):
+                titles = tuple(step.title for step in reversed(trail) if step.title)
+                by_page.setdefault(_page_of(trail), []).append(entry._replace(trail=titles))
         pages = self._read(list(by_page)[:num_results])
         notes = [note for page_id, page in pages.items() for note in _notes(page, by_page[page_id])]
         return sorted(notes, key=lambda note: -note.relevance)[:num_results]
+
+    def _sections(self, query: str, hits: Iterable[SearchHit], embedder: Embedder | None) -> list[_Evidence]:
+        """The sections around the found blocks, best first, as in the context of a workspace."""
+        blocks = [hit for hit in hits if not hit.path]
+        if not blocks:
+            return []
+        ranked = rank_sections(understand(query), sections_of(blocks, self.store, self.filters), embedder)
+        return [_section_evidence(entry) for entry in ranked]
+
+    def _due_tasks(self, query: str, now: datetime) -> list[_Evidence]:
+        tasks = dated_tasks(query, self.store, self.filters, now=now, limit=_MAX_DUE_TASKS)
+        return [
+            _Evidence(task.block.id, task.relevance, FoundSection(task.block.id, task.block.id, [task.block.id]))
+            for task in tasks
+        ]
 
     def get(self, block_id: str) -> Note | None:
         """The note of a block; None if the workspace has no such block, or if the block was read from a file."""
@@ -120,8 +136,34 @@ class Notes:
         return {page_id: page for page_id, page in pages.items() if page.lines and not is_code(page.page)}
 
 
-def _root(entry: RankedSection) -> str:
-    return entry.section.text.page.id
+class NoteRanker(Protocol):
+    """The parts of an engine that rank notes."""
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder of the store's vectors."""
+
+    def now(self) -> datetime:
+        """The time, for questions about due tasks."""
+
+
+class _Evidence(NamedTuple):
+    """A section or a task that may answer a question; `root` is its first block."""
+
+    root: str
+    relevance: float
+    section: FoundSection
+    text: PageText | None = None
+    """The text of the section alone."""
+    trail: tuple[str, ...] = ()
+    """The titles around the block, outermost first, and its own."""
+
+
+def _section_evidence(ranked: RankedSection) -> _Evidence:
+    section = ranked.section
+    blocks = section.text.holds([section.lines])
+    found = FoundSection(blocks[0], blocks[-1], [hit.block_id for hit in section.found])
+    return _Evidence(section.text.page.id, ranked.relevance, found, section.text)
 
 
 def _page_of(trail: Sequence[Step]) -> str:
@@ -129,23 +171,18 @@ def _page_of(trail: Sequence[Step]) -> str:
     return next((step.id for step in trail if step.type in _NOTE_TYPES), trail[0].id)
 
 
-def _notes(page: PageText, entries: Sequence[RankedSection]) -> list[Note]:
+def _notes(page: PageText, evidence: Sequence[_Evidence]) -> list[Note]:
     """The note of a page. A section beyond the part of a very long page that is read is a note of its own."""
-    found = [_found_section(entry) for entry in entries]
-    inside = [i for i, section in enumerate(found) if _lines_of(page, section)]
-    best = [entries[i] for i in inside[:1]]
-    notes = [Note(page, entry.section.trail, entry.relevance, [found[i] for i in inside]) for entry in best]
-    return notes + [
-        Note(entry.section.text, entry.section.trail, entry.relevance, [found[i]])
-        for i, entry in enumerate(entries)
-        if i not in inside
+    inside = [entry for entry in evidence if _lines_of(page, entry.section)]
+    notes = [
+        Note(best.text, best.trail, best.relevance, [best.section])
+        for best in evidence
+        if best.text is not None and best not in inside
     ]
-
-
-def _found_section(entry: RankedSection) -> FoundSection:
-    section = entry.section
-    blocks = section.text.holds([section.lines])
-    return FoundSection(blocks[0], blocks[-1], [hit.block_id for hit in section.found])
+    if inside:
+        best = max(inside, key=lambda entry: entry.relevance)
+        notes.append(Note(page, best.trail, best.relevance, [entry.section for entry in inside]))
+    return notes
 
 
 def _lines_of(page: PageText, section: FoundSection) -> Lines | None:
