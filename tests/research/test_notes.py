@@ -54,7 +54,7 @@ def write(folder: Path, notes: dict[str, str]) -> Path:
 def opened(folder: Path, vault: Path, **options: Any) -> Iterator[LocalSatchel]:
     """A client of a workspace into which a vault was imported."""
     (folder / "root").mkdir(exist_ok=True)
-    index = {} if "store" in options else {"index_dir": str(folder / "index")}
+    index: dict[str, Any] = {} if "store" in options else {"index_dir": str(folder / "index")}
     with open_local(folder / "root", clock=lambda: NOW, **index, **options) as client:
         import_source(client.workspace, vault)
         yield client
