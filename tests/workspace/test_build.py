@@ -28,6 +28,7 @@ from satchel import (
 from satchel.errors import BudgetCannotBeMet, InvalidInput, UnknownBlock
 from satchel.models.access import Effect
 from satchel.models.block import Action
+from satchel.models.context import Fate
 from satchel.models.options import RequestType, TruncationConfig, TruncationStrategy
 from satchel.models.results import SectionType
 from satchel.workspace import recipe as workspace
@@ -227,6 +228,18 @@ def test_the_same_text_in_two_blocks_is_shown_once(engine: ContextEngine) -> Non
     payload = engine.build(request("venue cleaned", type=RequestType.SEARCH))
     assert payload.serialized.count(twin) == 1
     assert next(entry.into for entry in payload.ledger if entry.reason == "same-text-as-another") == "risks"
+
+
+def test_of_two_sections_with_the_same_text_one_is_shown(engine: ContextEngine) -> None:
+    text = "The harbor crane is greased every spring, before the first boats of the season are lifted."
+    with engine.workspace.edit() as edit:
+        for page in ("north", "south"):
+            edit.put(Block(id=page, type="page", title="Crane"))
+            edit.put(Block(id=f"{page}-text", type="text", content=text, parent=page))
+    payload = engine.build(request("When is the crane greased?", type=RequestType.SEARCH))
+    assert payload.serialized.count(text) == 1
+    fates = {entry.id: entry for entry in payload.ledger}
+    assert {fates["north"].fate, fates["south"].fate} == {Fate.KEPT, Fate.MERGED}
 
 
 def test_the_same_request_gives_the_same_bytes(engine: ContextEngine, tmp_path: Path) -> None:

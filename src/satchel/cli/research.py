@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from satchel.service.question import ResearchQuestion
 
 
-@click.command("research", short_help="Print the pages of documents that answer a question, numbered.")
+@click.command("research", short_help="Print the pages of documents and notes that answer a question, numbered.")
 @with_question(Surface.RESEARCH)
 @QUICK
 @click.option("--json", "as_json", is_flag=True, help="Print the text, sources and ledger as JSON.")
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 def research_command(
     *, question: ResearchQuestion, workspace: WorkspaceFlags, quick: bool, as_json: bool, output: Path | None
 ) -> None:
-    """Print the pages of the documents below PATH that answer QUESTION, each under [Document N: file, Page P]."""
+    """Print the pages of documents and imported notes in PATH that answer QUESTION.
+
+    Each page stands under [Document N: file, Page P].
+    """
     with open_client(workspace, quick=quick) as client:
         context, model = client.research(question), question.model or client.settings.model
     print_context(context, output, as_json=as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
     from satchel.models.document import Page, PageMetadata
@@ -57,6 +57,24 @@ class PageLibrary(Protocol):
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
         """The text of a page if stored separately; None means the text is only in the whole document's Markdown."""
+
+
+class PageExcerpt(NamedTuple):
+    """A part of a page, with elision lines, and the number of lines left out."""
+
+    text: str
+    elided: int
+
+
+ExcerptMaker = Callable[[int], PageExcerpt]
+"""Returns the best excerpt of a page in about the given number of characters."""
+
+
+class PageExcerpts(Protocol):
+    """Shortens long pages to their best sections; a library may have it."""
+
+    def excerpt_maker(self, hit: PageHit, query: str) -> ExcerptMaker | None:
+        """The function that shortens a found page; None for a page that is shown whole or not at all."""
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from satchel.assembly.layout import PageLayout
 from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
-from satchel.assembly.pipeline import Admitted, Merged, Recipe, build
+from satchel.assembly.pipeline import Admitted, Formed, Merged, Recipe, build
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
 from satchel.models.checks import as_count, as_text, check_fields
 from satchel.models.chunk import Candidate, CandidateKind, Trim, alone
@@ -28,7 +29,7 @@ from satchel.models.document import PageMetadata, extract_page_content
 from satchel.models.files import page_words
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.results import ResearchContext
-from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine, SearchMode
+from satchel.ports.page_library import ExcerptMaker, PageHit, PageLibrary, SearchEngine, SearchMode
 
 if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
@@ -56,6 +57,13 @@ _FETCH_THREADS: Final = 16
 
 # A document rewritten between search and fetch is searched again; after three rounds the page is reported as gone.
 _MAX_SEARCHES: Final = 3
+
+# Of the budget for the best page, if it can be shortened. On 96 questions over notes with 2,000 tokens, 53 answers are
+# whole with 0.25, 63 with 0.4, 69 with 0.6; with 4,000 tokens 71, 77 and 78.
+_BEST_PAGE_SHARE: Final = 0.6
+
+# A page is not shortened below this: a small section with its heading. Later pages are left out instead.
+_MIN_SHARE_TOKENS: Final = 250
 
 # Below this best relevance a note says that no page seems to answer. Higher: false alarms; lower: pages that are only
 # the nearest pass for an answer.
@@ -102,26 +110,35 @@ class ContextBuilder:
             places = [place_of[id(hit)] for hit in best]
             texts = _PageTexts(self.chroma_client)
             fetched = await asyncio.gather(*(self._source(hits[place], texts) for place in places))
+            makers = await asyncio.gather(*(self._excerpt_maker(hits[place], query) for place in places))
             # A document rewritten between search and fetch has other pages now: search again.
             if not any(isinstance(page, _Gone) for page in fetched):
                 break
-        return await _answered(self._context, query, hits, dict(zip(places, fetched, strict=True)), started)
+        excerpts = {place: maker for place, maker in zip(places, makers, strict=True) if maker is not None}
+        return await _answered(self._context, query, hits, dict(zip(places, fetched, strict=True)), excerpts, started)
 
     def _context(
-        self, query: str, hits: Sequence[PageHit], fetched: Mapping[int, SourceDocument | str], started: float
+        self,
+        query: str,
+        hits: Sequence[PageHit],
+        fetched: Mapping[int, SourceDocument | str],
+        excerpts: Mapping[int, ExcerptMaker],
+        started: float,
     ) -> ResearchContext:
         """Build the context from the fetched pages (keyed by hit position); slow, because long pages are counted."""
         pages = _named_apart({place: page for place, page in fetched.items() if isinstance(page, SourceDocument)})
         candidates = [_candidate(place, hit, pages.get(place)) for place, hit in enumerate(hits)]
         admitted = _admit(candidates, hits, pages)
+        layout = self._layout()
         recipe = Recipe(
             kind=ContextKind.RESEARCH,
-            layouts=[self._layout()],
+            layouts=[layout],
+            form=partial(_fit_shares, excerpts, self.max_tokens, layout.cost_of),
             rules=PackingRules(
                 max_tokens=self.max_tokens,
                 max_pieces=self.max_sources,
                 overflow=OverflowPolicy.STOP,
-                trimmer=_keep_excerpt(query),
+                trimmer=_keep_excerpt(query, excerpts),
             ),
         )
         built = build(candidates, admitted, recipe)
@@ -137,7 +154,8 @@ class ContextBuilder:
         return ResearchContext(
             **built.fields,
             sources=sources,
-            truncated=len(sources) < len(pages) or any(piece.trim for piece in built.packed.draft.pieces),
+            truncated=len(sources) < len(pages)
+            or any(piece.trim or piece.lead.elided for piece in built.packed.draft.pieces),
             notes=tuple(notes),
             originals={candidate.id: candidate.text for candidate in candidates},
             statistics=BuildStatistics(build_time=timedelta(seconds=perf_counter() - started)),
@@ -216,6 +234,15 @@ class ContextBuilder:
             return _Gone(f"document {doc_id}, page {page} was removed from the library after the search")
         score = min(1.0, max(0.0, float(hit["score"])))
         return SourceDocument.from_metadata(metadata, markdown=text or "", score=score)
+
+    async def _excerpt_maker(self, hit: PageHit, query: str) -> ExcerptMaker | None:
+        """The function that shortens the page of a hit, if the library has one."""
+        make = getattr(self.chroma_client, "excerpt_maker", None)
+        if make is None:
+            return None
+        with suppress(SatchelError):  # the page is shown whole, or a note says that it could not be read
+            return cast("ExcerptMaker | None", await _answered(make, hit, query))
+        return None
 
     async def _metadata(self, hit: PageHit) -> PageMetadata | None:
         """The metadata of the hit, completed from the library where fields are missing."""
@@ -305,12 +332,58 @@ def _admit(candidates: Sequence[Candidate], hits: Sequence[PageHit], pages: Mapp
     return Admitted([candidates[place] for place in sorted(pages)], dropped, merged)
 
 
-def _keep_excerpt(query: str) -> Trimmer:
+def _fit_shares(
+    excerpts: Mapping[int, ExcerptMaker], max_tokens: int, cost: Cost, pages: Sequence[Candidate]
+) -> Formed:
+    """The pages, of which those that can be shortened take no more than their share of the budget.
+
+    Shares are equal, and what a short page leaves goes to the others; the best page may take more.
+    """
+    costs = {page.place: cost(page) for page in pages}
+    if not excerpts or sum(costs.values()) <= max_tokens:
+        return Formed(pages)
+    best = min(pages, key=lambda page: (-page.score, page.place))
+    others = [costs[page.place] for page in pages if page is not best and page.place in excerpts]
+    whole = sum(costs[page.place] for page in pages if page.place not in excerpts)
+    best_share = max(int(_BEST_PAGE_SHARE * max_tokens), _equal_share([*others, costs[best.place]], max_tokens - whole))
+    share = _equal_share(others, max_tokens - whole - (best.place in excerpts) * min(costs[best.place], best_share))
+    units = []
+    for page in pages:
+        room = max(_MIN_SHARE_TOKENS, best_share if page is best else share)
+        is_long = page.place in excerpts and costs[page.place] > room
+        units.append(_shortened(page, excerpts[page.place], room, cost) or page if is_long else page)
+    return Formed(units)
+
+
+def _equal_share(costs: Sequence[int], room: int) -> int:
+    """The largest share of the room for each page, where pages that cost less leave their rest to the others."""
+    for taken, cost in enumerate(sorted(costs)):
+        if cost * (len(costs) - taken) > room:
+            return max(0, room // (len(costs) - taken))
+        room -= cost
+    return max(costs, default=0)
+
+
+def _shortened(page: Candidate, make_excerpt: ExcerptMaker, room: int, cost: Cost) -> Candidate | None:
+    """The page shortened to its best sections, within the tokens; None if too little text would be left."""
+    max_chars = len(page.text) * room // max(1, cost(page))
+    while max_chars >= _MIN_EXCERPT_CHARS:
+        excerpt = make_excerpt(max_chars)
+        shorter = page._replace(text=excerpt.text, elided=excerpt.elided)
+        if cost(shorter) <= room:
+            return shorter
+        max_chars = int(max_chars * _SHRINK_FACTOR)
+    return None
+
+
+def _keep_excerpt(query: str, excerpts: Mapping[int, ExcerptMaker]) -> Trimmer:
     """Return a trimmer that keeps the excerpt of a page about the query, with a receipt for the rest."""
     from satchel.retrieval.query import understand
     from satchel.retrieval.search import excerpt
 
     def trim(page: Candidate, room: int, cost: Cost) -> Trimmed | None:
+        if page.place in excerpts and (shorter := _shortened(page, excerpts[page.place], room, cost)):
+            return Trimmed(shorter)
         text, terms = page.text, understand(query).terms
         max_chars = min(len(text), room * _FIRST_CHARS_PER_TOKEN)
         while max_chars >= _MIN_EXCERPT_CHARS:
@@ -341,8 +414,14 @@ def _at_a_word(text: str, max_chars: int) -> str:
 
 
 def _name(hit: PageHit) -> str:
-    """The id of a page in the ledger: `reports/q3.pdf#page-3`, with the document's id if the path is unknown."""
-    path = str((hit.get("metadata") or {}).get("source_path") or hit["doc_id"])
+    """The id of a page in the ledger: `reports/q3.pdf#page-3`, with the document's id if the path is unknown.
+
+    A note has the id of its block.
+    """
+    metadata = hit.get("metadata") or {}
+    if "block_id" in metadata:
+        return str(metadata["block_id"])
+    path = str(metadata.get("source_path") or hit["doc_id"])
     return f"{path}#{page_words(path, hit['page']).replace(' ', '-')}"
 
 

@@ -1,4 +1,4 @@
-"""The documents of a workspace as a library of pages, with text search and visual search."""
+"""The documents and notes of a workspace as a library of pages, with text search and visual search."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
 from satchel.models.checks import as_choice, as_count, as_text
-from satchel.models.document import Page, PageMetadata, Unreadable, extract_page_content
+from satchel.models.document import Page, PageMetadata, Unreadable, extract_page_content, whole_markdown
 from satchel.models.files import FileState, PageUnit, extension_of, page_unit
 from satchel.models.request import User
 from satchel.models.search import Filters, SearchResult
 from satchel.ports.page_embedder import PageEmbedder, PageView
 from satchel.ports.page_library import PageHit, PageHits, PageShelf, SearchMode
 from satchel.ports.page_vectors import PageKey, PageVectors
+from satchel.research.notes import FoundSection, Note, Notes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from satchel.indexing.documents.readers import DocumentReaders
     from satchel.models.files import FileState
     from satchel.models.search import Filters, SearchResult
+    from satchel.ports.embedder import Embedder
     from satchel.ports.file_index import FileIndex, StoredPage, StoredPiece
+    from satchel.ports.page_library import ExcerptMaker
     from satchel.ports.store import Store
     from satchel.retrieval.freshness import Folder
 
@@ -160,6 +163,9 @@ _PROSE: Final = frozenset({"markdown", "rst", "text"})
 # Hits asked for at most while doubling, where many hits lie on few pages: bounds the time of a search.
 _MAX_TEXT_HITS: Final = 600
 
+# Hits searched in a workspace with notes: as many as for the sections of a workspace context, which finds the same.
+_MIN_NOTE_HITS: Final = 120
+
 # Candidates of the first stage, rescored exactly (docs/visual-pages.md). More miss fewer pages, and read more vectors.
 _RESCORED_PAGES: Final = 100
 
@@ -178,6 +184,10 @@ class SearchedWorkspace(Protocol):
         """The store of the workspace."""
 
     @property
+    def embedder(self) -> Embedder:
+        """The embedder of the store's vectors."""
+
+    @property
     def folder(self) -> Folder:
         """The indexed folder."""
 
@@ -186,6 +196,9 @@ class SearchedWorkspace(Protocol):
 
     def filters_for(self, user: User) -> Filters:
         """The filters, access included, for every read by the user."""
+
+    def now(self) -> datetime:
+        """The time, for questions about due tasks."""
 
     def index(self) -> IndexReport:
         """Refresh the index."""
@@ -199,7 +212,8 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     """A search engine and a library of pages over the workspace of an engine, limited to the access of a user.
 
     Documents are identified by their content: two files of the same content are one document. Texts without pages
-    (Markdown, plain text) are cut into parts of about a page.
+    (Markdown, plain text) are cut into parts of about a page. A note of the workspace is a document of one page,
+    identified by the id of its block; it has no picture.
     """
 
     engine: SearchedWorkspace
@@ -250,7 +264,8 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
             f"{path} has changed since it was indexed and was left out; index the folder again"
             for path in sorted(stale)
         ]
-        return PageHits((hit for hit in hits if hit["metadata"]["source_path"] not in stale), dict.fromkeys(notes))
+        fresh = [hit for hit in hits if _is_note(hit) or hit["metadata"]["source_path"] not in stale]
+        return PageHits(fresh, dict.fromkeys(notes))
 
     def _search(self, query: str, num_results: int, mode: SearchMode, notes: list[str]) -> list[PageHit]:
         hits: list[PageHit] = []
@@ -270,7 +285,7 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         from satchel.retrieval.freshness import Verdict
 
         indexed_files = self.engine.store.files()
-        paths = {hit["metadata"]["source_path"] for hit in hits}
+        paths = {hit["metadata"]["source_path"] for hit in hits if not _is_note(hit)}
         with self.engine.folder.opened() as disk:
             return {
                 path
@@ -280,11 +295,17 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
         pages: dict[PageKey, PageHit] = {}
+        notes: list[Note] | None = None
         filters = self._filters()
         parts_of = cache(lambda path: _parts(self.engine.store, path, filters))
         top_k = 3 * num_results
+        if self.engine.store.holds_blocks():
+            top_k = max(top_k, _MIN_NOTE_HITS)
         while True:
             result = self.engine.search(query, top_k=top_k, filters=filters)
+            if notes is None:
+                with self.engine.store.snapshot():
+                    notes = self._notes().ranked(query, result.hits, self.engine, num_results=num_results)
             for hit in result.hits:
                 if not hit.path or (hit.page is None and hit.language not in _PROSE):
                     continue
@@ -292,8 +313,9 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
                 page = self._page(hit.path, max(1, number), filters)
                 if page is not None:
                     pages.setdefault(PageKey(page.doc_id, page.page), _hit(page, hit.relevance, SearchMode.TEXT))
-            if len(pages) >= num_results or len(result.hits) < top_k or top_k >= _MAX_TEXT_HITS:
-                return list(pages.values())[:num_results]
+            is_enough = len(pages) + len(notes) >= num_results
+            if is_enough or len(result.hits) < top_k or top_k >= _MAX_TEXT_HITS:
+                return [*list(pages.values())[:num_results], *map(_note_hit, notes)]
             top_k *= 2
 
     def _by_look(self, query: str, num_results: int) -> list[PageHit]:
@@ -355,20 +377,27 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     def get_document_markdown(self, doc_id: str) -> str | None:
         """The whole Markdown of a document, each page below a line with its number; None for an unknown document."""
         path = self._path(doc_id)
-        return None if path is None else self.engine.store.text_of(path, self._filters())
+        if path is not None:
+            return self.engine.store.text_of(path, self._filters())
+        note = self._notes().get(doc_id)
+        return None if note is None else whole_markdown([(1, note.markdown)])
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
         """The metadata of a page, or None."""
         number = as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
-        return None if path is None else self._page(path, number, self._filters())
+        if path is not None:
+            return self._page(path, number, self._filters())
+        note = self._notes().get(doc_id) if number == 1 else None
+        return None if note is None else note.metadata()
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
         """The text of a page, or None."""
         as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
         if path is None:
-            return None
+            note = self._notes().get(doc_id) if page == 1 else None
+            return None if note is None else note.markdown
         filters = self._filters()
         pages = self.engine.store.pages_of(path, filters, number=page)
         if pages:
@@ -376,6 +405,13 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
             return extract_page_content(f"<!-- page {page} -->\n{pages[0].text}", page)
         parts = _parts(self.engine.store, path, filters)[page - 1 : page]
         return parts[0].text if parts else None
+
+    def excerpt_maker(self, hit: PageHit, query: str) -> ExcerptMaker | None:
+        """The function that shortens a found note to its best sections; None for a page of a document."""
+        if not _is_note(hit):
+            return None
+        sections = [FoundSection(*section) for section in hit["metadata"].get("sections", ())]
+        return self._notes().excerpt_maker(hit["doc_id"], query, sections)
 
     def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
         """The image of the page, made if missing; None for documents without images."""
@@ -464,6 +500,9 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         # Of several files with the same content, only one stores the text.
         return next((path for path in paths if self.engine.store.text_of(path, self._filters())), None)
 
+    def _notes(self) -> Notes:
+        return Notes(self.engine.store, self._filters())
+
     def _filters(self) -> Filters:
         return Filters() if self.user is None else self.engine.filters_for(self.user)
 
@@ -484,3 +523,13 @@ def _hit(page: PageMetadata, score: float, mode: SearchMode) -> PageHit:
         filename=page.filename,
         metadata={**page.to_dict(), "collection": mode.value},
     )
+
+
+def _is_note(hit: PageHit) -> bool:
+    return "block_id" in hit["metadata"]
+
+
+def _note_hit(note: Note) -> PageHit:
+    hit = _hit(note.metadata(), note.relevance, SearchMode.TEXT)
+    hit["metadata"] |= {"block_id": hit["doc_id"], "sections": note.sections}
+    return hit

@@ -300,6 +300,10 @@ class ContextEngine:
         groups = {*self.store.groups_of(user.id), *user.groups}
         return Filters(readers=readers_for(user.id, groups))
 
+    def now(self) -> datetime:
+        """The time by the engine's clock."""
+        return self._clock()
+
     def estimate_tokens(self, payload: ContextPayload) -> int:
         """Count the tokens of the payload's text exactly."""
         return self._counter().count(payload.serialized)
@@ -360,7 +364,7 @@ class ContextEngine:
             store=self.store,
             filters=filters,
             config=config.collectors,
-            now=self._clock(),
+            now=self.now(),
             focus=block,
             pages=pages,
             search=self.search,

@@ -143,7 +143,7 @@ class LocalSatchel(Satchel):
 
     @names_options(ResearchQuestion)
     def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchContext:
-        """Build a context of numbered document pages for a question, within the budget."""
+        """Build a context of numbered pages of documents and notes for a question, within the budget."""
         from satchel.service.research import research
 
         full_question = question_from(ResearchQuestion, question, options)

@@ -265,7 +265,8 @@ def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
         text = " ".join(block.item.content.split())
         if len(text) < _MIN_DUPLICATE_CHARS or not is_block(block.item) or block.item.block_id in pinned:
             continue
-        same = next((other for section, other in whole if text in section and other is not block), None)
+        # Equal sections are no parts of each other: the most relevant of them stays.
+        same = next((other for section, other in whole if text in section and text != section), None)
         same = same or by_text.setdefault(text, block)
         if same is not block:
             block.merged_into, block.merge_reason = same, Reason.DUPLICATE

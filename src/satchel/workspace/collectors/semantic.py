@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.models.block import TASK_TYPES, Block
 from satchel.models.chunk import Trim
@@ -208,25 +208,41 @@ class SemanticCollector:
         return replace(item, content=text, holds=tuple(subtask.id for subtask in subtasks))
 
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
-        intent = intent_of(request.query)
-        if not intent.dated_tasks:
-            return []
-        types = request.hints.prioritize_types or tuple(sorted(TASK_TYPES))
-        now = self._context.now
-        blocks = self.store.tasks(
-            replace(self._context.filters, types=types),
-            done=intent.done and not intent.overdue,
-            due_before=now if intent.overdue else _until(now, intent.within_days),
-            due_after=None if intent.overdue or intent.done else now,
-            limit=self._config.top_k,
-        )
-        self._blocks |= {block.id: block for block in blocks}
-        reason = "overdue" if intent.overdue else "has a due date"
-        relevances = [max(_MIN_DATED_RELEVANCE, _DATED_RELEVANCE - _DATED_STEP * i) for i in range(len(blocks))]
+        types = request.hints.prioritize_types
+        filters = replace(self._context.filters, types=types) if types else self._context.filters
+        tasks = dated_tasks(request.query, self.store, filters, now=self._context.now, limit=self._config.top_k)
+        self._blocks |= {task.block.id: task.block for task in tasks}
         return [
-            self._with_subtasks(item_of(block, relevance, SectionType.SEMANTIC, reason))
-            for block, relevance in zip(blocks, relevances, strict=True)
+            self._with_subtasks(item_of(task.block, task.relevance, SectionType.SEMANTIC, task.reason))
+            for task in tasks
         ]
+
+
+class DatedTask(NamedTuple):
+    """A task with the state and the date that a question asks for."""
+
+    block: Block
+    relevance: float
+    reason: str
+
+
+def dated_tasks(question: str, store: Store, filters: Filters, *, now: datetime, limit: int) -> list[DatedTask]:
+    """The tasks that answer a question about dates (`what is overdue?`), the longest due first; else none."""
+    intent = intent_of(question)
+    if not intent.dated_tasks:
+        return []
+    blocks = store.tasks(
+        filters if filters.types else replace(filters, types=tuple(sorted(TASK_TYPES))),
+        done=intent.done and not intent.overdue,
+        due_before=now if intent.overdue else _until(now, intent.within_days),
+        due_after=None if intent.overdue or intent.done else now,
+        limit=limit,
+    )
+    reason = "overdue" if intent.overdue else "has a due date"
+    return [
+        DatedTask(block, max(_MIN_DATED_RELEVANCE, _DATED_RELEVANCE - _DATED_STEP * i), reason)
+        for i, block in enumerate(blocks)
+    ]
 
 
 def search_text(request: ContextRequest, focus: Block | None) -> str:
