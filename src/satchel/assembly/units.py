@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -138,6 +139,12 @@ class SourceText:
     is_prose: bool = False
     tokens_per_char: float = 0.0
     """Measured on a part of the text, for estimates before counting; 0 until then."""
+    numbers: Sequence[int] = ()
+    """The number of each line in the text that `expand` returns, if `lines` are only some of it; empty for all."""
+
+    def number(self, line: int) -> int:
+        """The number of a line as `expand` counts lines."""
+        return self.numbers[line - 1] if self.numbers else line
 
     def innermost(self, line: int) -> int:
         """The index of the innermost span that contains the line, or -1."""
@@ -332,16 +339,15 @@ def unit_text(source: SourceText, around: Lines, runs: Sequence[Lines]) -> UnitT
     mark = ELISION_MARK * (
         1 + max(_mark_length(line) for run in runs for line in source.lines[run.first - 1 : run.last])
     )
+    elisions = [_elision(source, gap) for gap in gaps]
     parts: list[str] = []
-    missing = iter(gaps)
-    gap = next(missing, None)
+    missing = deque(zip(gaps, elisions, strict=True))
     for run in [*runs, None]:
-        if gap is not None and (run is None or gap.first <= run.first):
-            parts.append(_elision(source, gap).render(mark))
-            gap = next(missing, None)
+        if missing and (run is None or missing[0][0].first <= run.first):
+            parts.append(missing.popleft()[1].render(mark))
         if run is not None:
             parts.append(source.text(run))
-    return UnitText("\n".join(parts), first, last, runs, elided_lines(Elision(*gap[:2]) for gap in gaps))
+    return UnitText("\n".join(parts), first, last, runs, elided_lines(elisions))
 
 
 def _mark_length(line: str) -> int:
@@ -356,7 +362,7 @@ def _elision(source: SourceText, gap: Lines) -> Elision:
     names = tuple(dict.fromkeys(_title(span, source) for span in outermost if span.name))
     if len(names) > _MAX_ELIDED_NAMES:
         names = (*names[:_MAX_ELIDED_NAMES], "…")
-    return Elision(gap.first, gap.last, names)
+    return Elision(source.number(gap.first), source.number(gap.last), names)
 
 
 _CALLABLE: Final = frozenset({"function", "method", "macro"})
