@@ -125,6 +125,11 @@ def pictures(visiting: Visitors, served: Site) -> dict[str, Image.Image]:
         visit.ask(QUESTION, budget=BUDGET)
         visit.page.locator(".card .facts").nth(1).click()
         taken["light"] = shot(visit.page)
+        visit.ask(QUESTION, budget=OTHER_BUDGET)
+        visit.page.locator(".elision button").last.click()
+        visit.page.wait_for_selector(".elided-lines .line")
+        visit.page.locator(".columns").evaluate("one => one.scrollIntoView()")
+        taken["elision"] = shot(visit.page, ".columns")
     with visiting(served, viewport=WINDOW, color_scheme="dark") as visit:
         visit.ask(QUESTION, budget=BUDGET)
         compare(visit.page)
@@ -150,10 +155,11 @@ def compare(page: Page) -> None:
     page.wait_for_selector(".difference")
 
 
-def shot(page: Page) -> Image.Image:
+def shot(page: Page, part: str = "") -> Image.Image:
     page.evaluate("document.activeElement.blur()")
     page.mouse.move(0, 0)
-    return Image.open(io.BytesIO(page.screenshot(animations="disabled")))
+    taken = page.locator(part).screenshot(animations="disabled") if part else page.screenshot(animations="disabled")
+    return Image.open(io.BytesIO(taken))
 
 
 def side_by_side(*pictures: Image.Image) -> Image.Image:

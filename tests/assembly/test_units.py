@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.assembly.units import ELISION_MARK, SourceText, elisions_in, unit_text
+from satchel.assembly.units import ELISION_MARK, SourceText, cut_elisions, elided_lines, elisions_in, unit_text
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
 from satchel.text.statements import Lines, sentences_of, statements
 
@@ -75,6 +75,24 @@ def test_a_source_line_that_looks_like_an_elision_gets_a_shorter_mark_than_ours(
     unit = unit_text(SourceText(lines), Lines(1, 6), [Lines(1, 1)])
     assert unit.text == "⋮ 9 lines (1-9)\n⋮⋮ 5 lines (2-6)"
     assert [elision.first for elision in elisions_in(unit.text)] == [2]
+
+
+@given(_runs(), st.integers(0, 400))
+def test_law_a_part_of_a_unit_has_the_elisions_that_it_counts(
+    drawn: tuple[list[str], list[Lines]], length: int
+) -> None:
+    lines, runs = drawn
+    unit = unit_text(SourceText(lines), Lines(1, len(lines)), runs)
+    part = unit.text[:length]
+    cut = cut_elisions(unit.text, unit.elided, part)
+    assert elided_lines(elisions_in(part) if cut.elided else []) == cut.elided
+
+
+def test_a_cut_that_takes_the_elision_leaves_no_line_that_could_be_taken_for_one() -> None:
+    lines = ["⋮ 9 lines (1-9)", *("x" for _ in range(5))]
+    unit = unit_text(SourceText(lines), Lines(1, 6), [Lines(1, 1)])
+    cut = cut_elisions(unit.text, unit.elided, lines[0])
+    assert cut == (0, 4)  # five lines are missing; the elision line is counted with the text that was cut
 
 
 def test_the_head_of_a_block_is_its_comment_and_its_signature() -> None:

@@ -22,7 +22,7 @@ from tests.support.waiting import HANG_SECONDS
 QUESTION = "how long to wait before the next attempt"
 SOURCE_KEYS = {
     *("number", "id", "name", "type", "path", "line", "end_line", "page"),
-    *("relevance", "section", "text"),
+    *("relevance", "section", "text", "elided"),
 }
 KINDS = list(ContextKind)
 COMMANDS = {

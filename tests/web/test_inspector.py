@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from satchel import Block, User
+from satchel.assembly.units import elisions_in
 from satchel.models.context import Fate, Reason
 from satchel.retrieval.ranking import feature_meanings
 from satchel.service.client import Caller
@@ -60,6 +61,33 @@ HOSTILE = """# Lighthouse
 HOSTILE_NAME = '"><img src=x onerror=window.__hacked=7>\u202egnp.md'
 
 
+QUEUE = '''"""Queues of jobs."""
+
+
+class Queue:
+    """A queue of jobs for the dredger."""
+
+    def open(self):
+        """Open the queue."""
+{opening}
+
+    def drain(self, dredger):
+        """Drain the jobs of the dredger, the oldest first."""
+        sample = """
+⋮ 9 lines (1-9): forged()
+"""
+        for job in self.jobs:
+            dredger.drain(job, sample)
+
+    def close(self):
+        """Close the queue."""
+{closing}
+'''.format(
+    opening="\n".join(f"        self.berth_{i} = Berth({i}, depth=self.chart.depth({i}))" for i in range(30)),
+    closing="\n".join(f"        self.berth_{i}.release(<None> & {i})" for i in range(30)),
+)
+
+
 def numbered_functions(count: int) -> str:
     body = '    """The tide of harbour {0}, in metres above the chart."""\n    return harbour.tide({0})'
     return "\n\n".join(f"def tide_{i}(harbour):\n{body.format(i)}" for i in range(count))
@@ -79,6 +107,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     for name, text in {
         "src/retry.py": RETRY,
         "src/tides.py": numbered_functions(30),
+        "src/queue.py": QUEUE,
         "docs/harbours.md": ASTRAL,
         "docs/more.md": "# More harbours\n\nShips wait in the harbour for the tide.\n",
         "docs/lighthouse.md": HOSTILE,
@@ -109,6 +138,22 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A log with a section that is too long to be shown whole."""
+    folder = tmp_path_factory.mktemp("notes")
+    (folder / "root").mkdir()
+    with browsing.site(folder / "root", folder / "index") as found:
+        with found.local_client.engine.workspace.edit() as edit:
+            edit.put(Block(id="log", type="page", title="Log"))
+            edit.put(Block(id="days", type="heading", title="Days", parent="log", metadata={"level": 2}))
+            for i in range(61):
+                text = f"Day {i}: the crew painted boat number {i} and wrote the report about boat {i}. " * 4
+                text = "The key of the crane hangs in the office." if i == 30 else text
+                edit.put(Block(id=f"day-{i}", type="text", parent="days", content=text, position=i))
+        yield found
+
+
 # -- asking
 
 
@@ -117,8 +162,8 @@ def test_a_question_shows_its_pieces_their_reasons_and_the_exact_text(files: Sit
         page = visit.page
         visit.shoot("welcome")
         assert page.locator(".example").count() == 3
-        assert "Indexed: 7 files" in page.inner_text(".index-line")
-        answer = visit.ask("where is the retry backoff computed", budget="700")
+        assert "Indexed: 8 files" in page.inner_text(".index-line")
+        answer = visit.ask("which ships wait in the harbour", budget="700")
         assert page.locator(".card").count() == len(answer["sources"]) > 1
         first = page.locator(".card").first
         assert first.locator(".number").inner_text() == "1"
@@ -155,6 +200,34 @@ def test_the_bar_has_a_segment_for_each_file_and_for_what_is_unused(files: Site,
             for one in page.locator(".segment").evaluate_all("all => all.map((one) => one.getBoundingClientRect())")
         ]
         assert widths[-1] / sum(widths) == pytest.approx((700 - answer["tokens"]) / 700, abs=0.03)
+
+
+_UNSPENT: tuple[tuple[list[tuple[str, str]], str], ...] = (
+    ([("kept", "fits"), ("dropped", "not-worth-its-tokens")], "nothing left was likely enough to help"),
+    ([("dropped", "not-worth-its-tokens"), ("dropped", "over-budget")], "what was left out does not fit"),
+    ([("dropped", "not-worth-its-tokens"), ("dropped", "max-chunks")], "the maximum number of pieces was reached"),
+    ([("kept", "fits"), ("merged", "lines-already-shown")], "everything that was found is shown"),
+)
+
+
+@pytest.mark.parametrize(("entries", "why"), _UNSPENT, ids=lambda one: one if isinstance(one, str) else "")
+def test_the_bar_says_what_was_left_unspent_and_why(
+    files: Site, visiting: Visitors, entries: list[tuple[str, str]], why: str
+) -> None:
+    def answered(route: Route) -> None:
+        answer = route.fetch().json()
+        answer |= {"budget": 4000, "tokens": 2856}
+        first = answer["ledger"][0] | {"fate": "kept", "reason": "fits"}
+        rest = [{**first, "number": None, "fate": fate, "reason": reason} for fate, reason in entries]
+        route.fulfill(json=answer | {"sources": answer["sources"][:1], "ledger": [first, *rest]})
+
+    with visiting(files) as visit:
+        page = visit.page
+        page.route("**/v1/context", answered)
+        visit.ask("harbour tide", budget="4000")
+        assert page.inner_text(".bar-said") == f"1,144 of 4,000 tokens left unspent: {why}"
+        label = page.locator(".segment").last.get_attribute("aria-label")
+        assert label == f"Unused: 1,144 tokens, 29 %, {why}"
 
 
 @pytest.mark.slow
@@ -263,6 +336,101 @@ def test_the_copy_button_copies_the_exact_text(files: Site, visiting: Visitors) 
             expect(copy).to_have_text("Copy")
 
 
+# -- elisions
+
+DREDGER = "drain the jobs of the dredger"
+
+
+@pytest.mark.parametrize("form", ["markdown", "plain", "xml"])
+def test_an_elision_is_a_divider_that_fetches_its_lines(files: Site, visiting: Visitors, form: str) -> None:
+    with visiting(files) as visit:
+        page = visit.page
+        page.select_option("#format", form)
+        answer = visit.ask(DREDGER, budget="500", include="src/queue.py")
+        (source,) = answer["sources"]
+        elisions = elisions_in(source["text"])
+        assert len(elisions) > 1
+        assert "⋮ 9 lines (1-9): forged()" in source["text"].split("\n")
+        dividers = page.locator(".text .elision")
+        expect(dividers).to_have_count(len(elisions))
+        assert page.locator(".text").text_content() == answer["text"]
+        for i, elision in enumerate(elisions):
+            assert elision.render("⋮⋮") == (dividers.nth(i).text_content() or "").rstrip("\n")
+            button = dividers.nth(i).get_by_role("button")
+            assert button.get_attribute("aria-label") == ": ".join(
+                filter(None, (f"Show lines {elision.first} to {elision.last}", ", ".join(elision.names)))
+            )
+            with page.expect_request("**/v1/expand") as asked:
+                button.click()
+            assert asked.value.post_data_json == {"id": f"src/queue.py:{elision.first}-{elision.last}", "lines": 0}
+            expect(button).to_have_attribute("aria-expanded", "true")
+            shown = page.locator(".elided-lines:visible")
+            assert (
+                shown.locator(".line code").all_text_contents() == QUEUE.split("\n")[elision.first - 1 : elision.last]
+            )
+            assert shown.locator(".line-number").first.inner_text() == str(elision.first)
+            button.focus()
+            page.keyboard.press("Enter")
+            expect(shown).to_have_count(0)
+            assert button.get_attribute("aria-expanded") == "false"
+        assert f"Missing: {source['elided']} lines." in page.inner_text(".card .cut")
+
+
+def test_an_elision_is_drawn_in_few_words_and_its_failure_is_said_in_place(files: Site, visiting: Visitors) -> None:
+    with visiting(files) as visit:
+        page = visit.page
+        visit.ask(DREDGER, budget="500", include="src/queue.py")
+        first = page.locator(".elision").first
+        quiet = first.locator(".elision-quiet").all_text_contents()
+        assert quiet[0] == "⋮⋮ "
+        assert re.fullmatch(r" \(\d+-\d+\)", quiet[1])
+        refusal = {"title": "Unknown block", "detail": "no such lines <b>", "code": "unknown-block"}
+        page.route("**/v1/expand", lambda route: route.fulfill(status=404, json=refusal))
+        first.get_by_role("button").click()
+        expect(page.locator(".elided-lines:visible .fault")).to_have_text("no such lines <b>")
+        page.unroute("**/v1/expand")
+        first.get_by_role("button").click()
+        first.get_by_role("button").click()
+        page.wait_for_selector(".elided-lines .line")
+        visit.shoot("elision")
+        page.set_viewport_size(PHONE)
+        page.get_by_role("button", name="Text", exact=True).click()
+        page.locator(".elision button").last.click()
+        expect(page.locator(".elision button").last).to_have_attribute("aria-expanded", "true")
+        assert page.is_visible(".text"), "the button of an elision does not select its piece"
+        assert not visit.is_wider_than_its_window()
+
+
+def test_without_a_count_of_elided_lines_nothing_is_an_elision(files: Site, visiting: Visitors) -> None:
+    text = "def f():\n⋮ 9 lines (1-9): forged()\n    x\n⋮⋮ 3 lines (4-6): g()"
+    with visiting(files) as visit:
+        assert visit.module("elisions.js", "elisionsIn", text, 0) == []
+        (found,) = visit.module("elisions.js", "elisionsIn", text, 3)
+        assert found == {"line": "⋮⋮ 3 lines (4-6): g()", "first": 4, "last": 6, "names": "g()"}
+        assert visit.module("elisions.js", "elisionsIn", "cut away", 3) == []
+
+
+def test_the_elisions_of_a_note_are_lines_of_the_note(notes: Site, visiting: Visitors) -> None:
+    with visiting(notes) as visit:
+        page = visit.page
+        page.click("#more summary")
+        page.select_option("#type", "search")
+        answer = visit.ask("Where does the key of the crane hang?", budget="900")
+        source = next(one for one in answer["sources"] if one["id"] == "days")
+        whole = visit.site.local_client.expand("days").text.split("\n")
+        for i, elision in enumerate(elisions_in(source["text"])):
+            button = page.locator(".elision button").nth(i)
+            with page.expect_request("**/v1/expand") as asked:
+                button.click()
+            assert asked.value.post_data_json == {"id": f"days:{elision.first}-{elision.last}", "lines": 0}
+            expect(button).to_have_attribute("aria-expanded", "true")
+            shown = page.locator(".elided-lines:visible .line code").all_text_contents()
+            assert shown == whole[elision.first - 1 : elision.last]
+            button.click()
+        assert source["elided"] > 0
+        visit.shoot("elision-note")
+
+
 # -- where things come from
 
 
@@ -324,7 +492,7 @@ def test_two_budgets_side_by_side(files: Site, visiting: Visitors) -> None:
         assert page.locator("tr.is-only-a").count() == only
         assert page.locator("tr.is-only-b").count() == 0
         assert f"{only} only in A" in page.inner_text(".tally")
-        assert page.locator("tr.is-changed .told").first.inner_text().startswith("cut in B")
+        assert "cut in B" in page.locator("tr.is-changed .told").first.inner_text()
         page.click(".texts summary")
         texts = [one.text_content() for one in page.locator(".texts .text").all()]
         assert texts == [large["text"], small["text"]]

@@ -15,6 +15,7 @@ from satchel.assembly.layout import ChunkLayout, source_of
 from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
 from satchel.assembly.pipeline import Built, Recipe, build
 from satchel.assembly.render.format import format_for
+from satchel.assembly.units import cut_elisions
 from satchel.errors import InvalidHit, InvalidOption
 from satchel.models.chunk import Candidate, CandidateKind, EntityResult, FormattedChunk, KnowledgeChunk, Trim, alone
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
@@ -143,11 +144,13 @@ def _whole_lines(text: str, full: str) -> str:
 
 def _cut(item: Candidate, text: str) -> Trimmed:
     missing = item.text[len(text) :]
-    missing_lines = missing.removeprefix("\n").rstrip("\n").count("\n") + 1
+    cut = cut_elisions(item.text, item.elided, text)
+    missing_lines = missing.removeprefix("\n").rstrip("\n").count("\n") + 1 + cut.unmarked
     last_line = item.last_line
     if item.whole_lines and item.first_line is not None:
         last_line = item.first_line + text.count("\n")
-    return Trimmed(item._replace(text=text, last_line=last_line, trim=Trim(item.id, missing_lines, len(missing))))
+    trim = Trim(item.id, missing_lines, len(missing))
+    return Trimmed(item._replace(text=text, last_line=last_line, trim=trim, elided=cut.elided))
 
 
 def _result(built: Built, options: ContextBuildOptions, started: float) -> ContextBuildResult:

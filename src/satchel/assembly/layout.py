@@ -221,6 +221,7 @@ def source_of(piece: Piece, section: str = "") -> ContextSource:
         page=lead.page,
         section=section,
         text="\n".join(filter(None, (lead.summary, piece.text))),
+        elided=lead.elided,
     )
 
 

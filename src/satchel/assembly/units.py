@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -89,18 +90,45 @@ class Elision(NamedTuple):
         return f"{mark} {lines} ({where})" + (f": {', '.join(self.names)}" if self.names else "")
 
 
-def elisions_in(text: str) -> list[Elision]:
+def elisions_in(text: str, whole: str | None = None) -> list[Elision]:
     """The elisions in the text of a unit whose heading says that lines are not shown.
 
-    Elision lines are those with the longest mark: a source line that looks like an elision has a shorter one.
+    Elision lines are those with the longest mark: a source line that looks like an elision has a shorter one. `whole`
+    is the text of the unit if `text` is a part of it: the part may have lost the line with the longest mark.
     """
-    matches = [match for line in text.split("\n") if (match := _ELISION.fullmatch(line))]
-    longest = max((len(match[1]) for match in matches), default=0)
+    matches = _elision_lines(text)
+    longest = max((len(match[1]) for match in (matches if whole is None else _elision_lines(whole))), default=0)
     return [
         Elision(int(match[3]), int(match[4] or match[3]), tuple(match[5].split(", ")) if match[5] else ())
         for match in matches
         if len(match[1]) == longest
     ]
+
+
+def _elision_lines(text: str) -> list[re.Match[str]]:
+    return [match for line in text.split("\n") if (match := _ELISION.fullmatch(line))]
+
+
+def elided_lines(elisions: Iterable[Elision]) -> int:
+    """The number of lines that the elisions stand for; a line that is shown in part may be in two of them."""
+    return len({line for elision in elisions for line in range(elision.first, elision.last + 1)})
+
+
+class CutElisions(NamedTuple):
+    """The lines that the elisions in a part of a unit stand for, and how many more the cut left out unseen."""
+
+    elided: int
+    unmarked: int
+    """Lines behind elision lines that were cut away, less these elision lines themselves."""
+
+
+def cut_elisions(unit: str, elided: int, part: str) -> CutElisions:
+    """What becomes of the elisions of a unit (`elided` lines) of which only a part is shown."""
+    if not elided:
+        return CutElisions(0, 0)
+    left = elisions_in(part, unit)
+    still_elided = elided_lines(left)
+    return CutElisions(still_elided, elided - still_elided - (len(elisions_in(unit)) - len(left)))
 
 
 @dataclass(eq=False)
@@ -112,6 +140,12 @@ class SourceText:
     is_prose: bool = False
     tokens_per_char: float = 0.0
     """Measured on a part of the text, for estimates before counting; 0 until then."""
+    numbers: Sequence[int] = ()
+    """The number of each line in the text that `expand` returns, if `lines` are only some of it; empty for all."""
+
+    def number(self, line: int) -> int:
+        """The number of a line as `expand` counts lines."""
+        return self.numbers[line - 1] if self.numbers else line
 
     def innermost(self, line: int) -> int:
         """The index of the innermost span that contains the line, or -1."""
@@ -343,17 +377,15 @@ def unit_text(source: SourceText, around: Lines, runs: Sequence[Lines]) -> UnitT
     mark = ELISION_MARK * (
         1 + max(_mark_length(line) for run in runs for line in source.lines[run.first - 1 : run.last])
     )
+    elisions = [_elision(source, gap) for gap in gaps]
     parts: list[str] = []
-    missing = iter(gaps)
-    gap = next(missing, None)
+    missing = deque(zip(gaps, elisions, strict=True))
     for run in [*runs, None]:
-        if gap is not None and (run is None or gap.first <= run.first):
-            parts.append(_elision(source, gap).render(mark))
-            gap = next(missing, None)
+        if missing and (run is None or missing[0][0].first <= run.first):
+            parts.append(missing.popleft()[1].render(mark))
         if run is not None:
             parts.append(source.text(run))
-    elided = len({line for gap in gaps for line in range(gap.first, gap.last + 1)})
-    return UnitText("\n".join(parts), first, last, runs, elided)
+    return UnitText("\n".join(parts), first, last, runs, elided_lines(elisions))
 
 
 def _mark_length(line: str) -> int:
@@ -368,7 +400,7 @@ def _elision(source: SourceText, gap: Lines) -> Elision:
     names = tuple(dict.fromkeys(_title(span, source) for span in outermost if span.name))
     if len(names) > _MAX_ELIDED_NAMES:
         names = (*names[:_MAX_ELIDED_NAMES], "…")
-    return Elision(gap.first, gap.last, names)
+    return Elision(source.number(gap.first), source.number(gap.last), names)
 
 
 _CALLABLE: Final = frozenset({"function", "method", "macro"})

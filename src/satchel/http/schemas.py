@@ -395,6 +395,7 @@ class Source(AnswerModel):
     relevance: float
     section: str
     text: str
+    elided: int
 
 
 class Section(AnswerModel):

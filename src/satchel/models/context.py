@@ -36,6 +36,8 @@ class ContextSource(NamedTuple):
     page: int | None = None
     section: str = ""
     text: str = ""
+    elided: int = 0
+    """The number of lines that elision lines in the text stand for; 0 if the text has no elision lines."""
 
     @property
     def id(self) -> str:
@@ -149,6 +151,11 @@ class SourceDocument:
         """The rendered text of the page."""
         return self.markdown_content
 
+    @property
+    def elided(self) -> int:
+        """Always 0: pages have no elision lines."""
+        return 0
+
     def to_dict(self) -> dict[str, Any]:
         """The source as a dictionary with S3's field names."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "number"}
@@ -156,7 +163,7 @@ class SourceDocument:
 
 _SOURCE_KEYS: Final = (
     *("number", "id", "name", "type", "path", "line", "end_line", "page"),
-    *("relevance", "section", "text"),
+    *("relevance", "section", "text", "elided"),
 )
 
 

@@ -5,6 +5,8 @@ import { visibleLine } from "./visible.js";
 
 /** @typedef {import("./model.js").Build} Build */
 
+const FOR_LACK_OF_ROOM = ["over-budget", "less-value-for-its-tokens", "after-the-first-that-did-not-fit"];
+
 /** @param {number} part @param {number} whole */
 function percent(part, whole) {
   const share = whole ? (100 * part) / whole : 0;
@@ -40,7 +42,9 @@ function partsOf(build) {
     },
   );
   const unused = Math.max(0, build.budget - build.tokens);
-  if (unused) parts.push({ name: "Unused", short: "Unused", tokens: unused, told: "", tone: "tone-unused", group: -1 });
+  if (unused) parts.push(
+    { name: "Unused", short: "Unused", tokens: unused, told: whyUnused(build), tone: "tone-unused", group: -1 },
+  );
   return parts;
 }
 
@@ -53,7 +57,7 @@ export function bar(build, { over = () => {}, chosen, label = "Budget by part" }
   const whole = Math.max(build.budget, build.tokens);
   const said = el("p", { class: "bar-said", "aria-hidden": "true" });
   const tell = (/** @type {typeof parts[number] | null} */ part) => {
-    said.replaceChildren(...(part ? [foreign(part.name), `: ${toldOf(part, whole)}`] : [figuresOf(build)]));
+    said.replaceChildren(...(part ? [foreign(part.name), `: ${toldOf(part, whole)}`] : [saidOf(build)]));
     over(part && part.group >= 0 ? part.group : null);
   };
   const segments = parts.map((part) => {
@@ -101,6 +105,25 @@ function toldOf(part, whole) {
 /** @param {Build} build */
 export function figuresOf(build) {
   return `${figure(build.tokens)} of ${counted(build.budget, "token")}, ${percent(build.tokens, build.budget)}`;
+}
+
+/** What was left unspent and why; without a reason, what was spent. @param {Build} build */
+function saidOf(build) {
+  const why = whyUnused(build);
+  const unused = build.budget - build.tokens;
+  if (unused <= 0 || !why) return figuresOf(build);
+  return `${figure(unused)} of ${counted(build.budget, "token")} left unspent: ${why}`;
+}
+
+/** Why packing stopped before the budget was spent; empty if it is not known. @param {Build} build */
+function whyUnused({ left, pieces }) {
+  const dropped = left.filter((entry) => entry.fate === "dropped");
+  const has = (/** @type {string} */ reason) => dropped.some((entry) => entry.reason === reason);
+  if (has("max-chunks")) return "the maximum number of pieces was reached";
+  if (FOR_LACK_OF_ROOM.some(has)) return "what was left out does not fit";
+  if (has("not-worth-its-tokens")) return "nothing left was likely enough to help";
+  const isComplete = pieces.length && pieces.every((piece) => piece.fate !== "trimmed");
+  return isComplete && !dropped.length ? "everything that was found is shown" : "";
 }
 
 /** @param {ReturnType<typeof partsOf>} parts @param {Build} build @param {number} whole */

@@ -1,5 +1,6 @@
 /** What the page shows of a context: its pieces, its groups and its figures. Nothing here touches the page. */
 
+import { elisionsIn } from "./elisions.js";
 import { inUnits } from "./offsets.js";
 
 /**
@@ -8,7 +9,8 @@ import { inUnits } from "./offsets.js";
  * @typedef {{number: number, id: string, title: string, place: string, type: string, tokens: number,
  *   file: string, relevance: number, score: number | null, reasons: string[], signals: Record<string, number>,
  *   fate: string, reason: string, span: [number, number], shown: string, group: number,
- *   section: string, linesMissing: number, also: Entry[]}} Piece
+ *   section: string, linesMissing: number, base: string, elisions: import("./elisions.js").Elision[],
+ *   also: Entry[]}} Piece
  * @typedef {{name: string, tokens: number, count: number}} Group
  * @typedef {{asked: Record<string, any>, at: Date, text: string, tokens: number, budget: number,
  *   format: string, milliseconds: number, notes: string[], madeVisible: number, failed: Record<string, string>,
@@ -65,7 +67,9 @@ function piecesOf({ text, sources, spans, sections, ledger }) {
       group,
       section: sections[group]?.title ?? "",
       file: source.path || "",
-      linesMissing: linesMissing(source),
+      linesMissing: linesMissing(source) + source.elided,
+      base: baseOf(source),
+      elisions: elisionsIn(source.text, source.elided),
       also,
     };
   });
@@ -101,6 +105,11 @@ function placeOf({ path, page, line, end_line: end, id }) {
   if (page) return `${path}, page ${page}`;
   if (!line) return path;
   return end && end !== line ? `${path}:${line}-${end}` : `${path}:${line}`;
+}
+
+/** What the line numbers of a source's elisions count in: the file, or the block itself. @param {any} source */
+function baseOf({ id, path }) {
+  return path && id.startsWith(`${path}:`) ? path : id;
 }
 
 /** How many of the lines that the id names are not shown. @param {any} source */

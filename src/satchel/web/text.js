@@ -1,6 +1,7 @@
 /** The finished text, exactly, with each piece marked where it stands. */
 
 import { announce, button, el, mayMove } from "./dom.js";
+import { withDividers } from "./elisions.js";
 
 /** @typedef {import("./model.js").Build} Build @typedef {import("./model.js").Piece} Piece */
 
@@ -28,19 +29,25 @@ export function textPane(build, { over, chosen, classOf = () => "", label = "The
     pane.append(build.text.slice(at, start));
     const mark = el(
       "mark",
-      { class: `tone-${(piece.group % 8) + 1} ${classOf(piece)}`, text: build.text.slice(start, end) },
+      { class: `tone-${(piece.group % 8) + 1} ${classOf(piece)}` },
+      withDividers(build.text.slice(start, end), piece, build.asked.user),
     );
     if (over) {
       mark.addEventListener("mouseenter", () => over(piece));
       mark.addEventListener("mouseleave", () => over(null));
     }
-    if (chosen) mark.addEventListener("click", () => isSelecting() || chosen(piece));
+    if (chosen) mark.addEventListener("click", (event) => isSelecting() || isInside(event) || chosen(piece));
     marks.set(piece, mark);
     pane.append(mark);
     at = end;
   }
   pane.append(build.text.slice(at));
   return { pane, marks };
+}
+
+/** Whether a click is meant for an elision. @param {MouseEvent} event */
+function isInside(event) {
+  return event.target instanceof Element && event.target.closest(".elision-button, .elided-lines") !== null;
 }
 
 /** Whether somebody is selecting text, which is no click. */

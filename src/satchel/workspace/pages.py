@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from satchel.assembly.units import SourceText
@@ -76,10 +76,21 @@ def read_pages(
     """The readable pages among the given ids as text, without the excluded blocks and what is below them."""
     pages = tree.blocks(ids, filters)
     below = tree.descendants(ids, filters, limit=_MAX_PAGE_BLOCKS, deepest=_MAX_PAGE_DEPTH)
-    return {
-        page_id: page_text(page, [block for block in below.get(page_id, ()) if block.id not in excluded])
-        for page_id, page in pages.items()
-    }
+    return {page_id: _without(excluded, page, below.get(page_id, ())) for page_id, page in pages.items()}
+
+
+def _without(excluded: frozenset[str], page: Block, below: Sequence[Block]) -> PageText:
+    """The page without the excluded blocks; its lines keep their numbers in the whole page, as `expand` counts them."""
+    whole = page_text(page, below)
+    if excluded.isdisjoint(block.id for block in below):
+        return whole
+    part = page_text(page, [block for block in below if block.id not in excluded])
+    numbers: list[int] = []
+    for block_id, own in part.lines.items():
+        # The lines of a block, and an empty line before it.
+        shift = whole.lines[block_id].first - own.first
+        numbers += range(len(numbers) + 1 + shift, own.last + 1 + shift)
+    return replace(part, source=replace(part.source, numbers=numbers))
 
 
 def page_text(page: Block, below: Sequence[Block]) -> PageText:

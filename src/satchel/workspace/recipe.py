@@ -240,7 +240,7 @@ def shown_item(block: Candidate) -> ContextItem:
     item = origin_of(block)
     if block.trim is None or block.trim == item.trim:
         return item
-    return replace(item, content=block.text, whole=_whole_text(item), trim=block.trim)
+    return replace(item, content=block.text, whole=_whole_text(item), trim=block.trim, elided=block.elided)
 
 
 def _whole_text(item: ContextItem) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.assembly.pack import Cost, Trimmed, Trimmer
+from satchel.assembly.units import cut_elisions
 from satchel.errors import SatchelError
 from satchel.models.block import BlockType
 from satchel.models.chunk import Candidate, Trim
@@ -266,7 +267,9 @@ def shorten_blocks(truncator: ContentTruncator, truncation: TruncationConfig) ->
             cut = truncator.shorten(whole, allowance, truncation.default_strategy, is_code=is_code(block))
             if len(cut.text) >= len(whole):
                 return best
-            shorter = block._replace(text=cut.text, trim=_receipt(block.id, whole, cut.text))
+            elisions = cut_elisions(block.text, block.elided, cut.text)
+            receipt = _receipt(block.id, whole, cut.text, elisions.unmarked)
+            shorter = block._replace(text=cut.text, trim=receipt, elided=elisions.elided)
             price = cost(shorter)
             if price <= room:
                 is_enough = len(cut.text) >= truncation.min_content_length
@@ -283,11 +286,11 @@ def shorten_blocks(truncator: ContentTruncator, truncation: TruncationConfig) ->
     return trim
 
 
-def _receipt(block_id: str, whole: str, text: str) -> Trim:
+def _receipt(block_id: str, whole: str, text: str, unmarked_lines: int) -> Trim:
     shown_lines = sum(bool(line.strip()) and line.strip() != GAP for line in text.split("\n"))
     all_lines = sum(bool(line.strip()) for line in whole.split("\n"))
     missing_characters = max(1, len(whole) - len(text.replace(GAP, "")))
-    return Trim(block_id, max(0, all_lines - shown_lines), missing_characters)
+    return Trim(block_id, max(0, all_lines - shown_lines) + unmarked_lines, missing_characters)
 
 
 def is_code(block: Candidate) -> bool:

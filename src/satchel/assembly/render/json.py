@@ -106,6 +106,7 @@ class JsonFormat(Format):
                 "path": [make_visible_line(part).text for part in block.trail] if hints and block.trail else None,
                 "lastModified": block.modified.isoformat() if hints and block.modified else None,
                 "content": piece.text,
+                "elided": block.elided or None,
                 "truncated": {"lines": trim.missing_lines, "characters": trim.missing_characters} if trim else None,
             }
         )

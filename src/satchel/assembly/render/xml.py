@@ -100,6 +100,7 @@ class XmlFormat(Format):
         if self.metadata_hints:
             fields["path"] = " › ".join(make_visible_line(part).text for part in block.trail)
             fields["modified"] = block.modified.isoformat() if block.modified else None
+        fields["elided"] = block.elided
         if piece.trim:
             fields["truncated"] = _trim_words(piece.trim)
         return {name: value or None for name, value in fields.items()}
