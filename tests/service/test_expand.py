@@ -169,4 +169,4 @@ def test_headings_and_pages_of_notes_are_given_whole(notes: Api, note_ways: dict
     painting = NOTE[NOTE.index("## Painting") : NOTE.index("\n\n## Closing")]
     for way, expand in note_ways.items():
         assert expand("Diary#Diary/Painting") == painting, way
-        assert expand("Diary") == f"# Diary\n\n{NOTE.strip()}", way  # the title of the page, and its heading
+        assert expand("Diary") == NOTE.strip(), way  # the title of the page is its first heading, too

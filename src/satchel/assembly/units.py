@@ -161,6 +161,11 @@ class SourceText:
         last = self._borders[after] - 1 if after < len(self._borders) else len(self.lines)
         return Lines(min(first, line), max(last, line))
 
+    @cached_property
+    def whole(self) -> Lines:
+        """All lines, without blank lines at the ends and closing brackets at the beginning."""
+        return self.without_blank_ends(Lines(1, max(1, len(self.lines))), CLOSING)
+
     @property
     def has_pages(self) -> bool:
         """True for a document with pages."""
@@ -413,7 +418,7 @@ def _title(span: OutlineBlock, source: SourceText) -> str:
     return f"{title}()" if span.type in _CALLABLE else title
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class LineWorths:
     """The worth of lines for a question: the weights of the question's terms in them."""
 
@@ -424,14 +429,15 @@ class LineWorths:
     _lines: dict[str, float] = field(default_factory=dict)
     """The worth of each line so far."""
 
-    def of(self, line: str) -> float:
-        """The worth of a line; a little for any text."""
-        worth = self._lines.get(line)
-        if worth is None:
-            worth = self._lines[line] = self._of(line)
-        return worth
+    @cached_property
+    def _beginnings(self) -> re.Pattern[str]:
+        """Matches a line that may have a term of the question: the beginnings of the terms, which stemming keeps."""
+        beginnings = sorted({re.escape(term[: max(2, min(4, len(term) - 1))]) for term in self.asked}) or [r"(?!)"]
+        return re.compile("|".join(beginnings))
 
     def _of(self, line: str) -> float:
+        if line.isascii() and not self._beginnings.search(line.lower()):
+            return _ANY_LINE_WORTH if line.strip() else 0.0  # most lines: not worth their words
         found: set[str] = set()
         for word in IDENTIFIER.findall(line):
             matching = self._words.get(word)
@@ -442,8 +448,16 @@ class LineWorths:
 
     def of_run(self, source: SourceText, run: Lines, found: Sequence[Lines] = ()) -> float:
         """The worth of a run of lines, with a little more for the lines that the search found."""
-        in_found = sum(max(0, min(run.last, part.last) - max(run.first, part.first) + 1) for part in found)
-        return sum(map(self.of, source.text(run).split("\n"))) + _FOUND_LINE_WORTH * in_found
+        is_whole = not (run.start or run.end)
+        known, total = self._lines, 0.0
+        for line in source.lines[run.first - 1 : run.last] if is_whole else source.text(run).split("\n"):
+            worth = known.get(line)
+            if worth is None:
+                worth = known[line] = self._of(line)
+            total += worth
+        for part in found:
+            total += _FOUND_LINE_WORTH * max(0, min(run.last, part.last) - max(run.first, part.first) + 1)
+        return total
 
 
 def best_runs(

@@ -38,7 +38,7 @@ _SENTENCE_END: Final = re.compile(
 
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|[a-z][.)]|\([a-z0-9ivx]{1,4}\))\s+\S")
 _TABLE_ROW: Final = re.compile(r"\s*\|")
-_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
+_FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
 
 
@@ -207,8 +207,9 @@ def _block_end(lines: Sequence[str], start: int, last: int) -> int:
     """The last line of the paragraph, list item, table or fenced block that begins at a line."""
     line = lines[start - 1]
     end = start
-    if _FENCE.match(line):
-        while end < last and not (end > start and _FENCE.match(lines[end - 1])):
+    if fence := _FENCE.match(line):
+        closing = re.compile(rf"\s*{re.escape(fence[1][0])}{{{len(fence[1])},}}\s*")
+        while end < last and not (end > start and closing.fullmatch(lines[end - 1])):
             end += 1
         return end
     is_item, is_row, indent = bool(_LIST_ITEM.match(line)), bool(_TABLE_ROW.match(line)), _indent(line)

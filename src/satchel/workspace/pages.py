@@ -144,8 +144,11 @@ class _Writer:
         self._headings: list[tuple[Block, int, int]] = []
         """The page and its headings, each with the level and the first line."""
         self._is_list = False
+        self._has_title = True
 
     def written(self, below: Sequence[Block]) -> PageText:
+        # Many notes repeat their title as their first heading.
+        self._has_title = not (below and below[0].type == BlockType.HEADING and below[0].title == self._page.title)
         self._write(self._page, "")
         inside = {self._page.id}
         for block in below:
@@ -175,7 +178,7 @@ class _Writer:
     def _block_lines(self, block: Block) -> Iterator[str]:
         text = own_text(block)
         if block.type == BlockType.HEADING or (block is self._page and block.type in PAGE_TYPES):
-            if block.title:
+            if block.title and (block is not self._page or self._has_title):
                 yield f"{'#' * (1 if block.type in PAGE_TYPES else _level(block))} {' '.join(block.title.split())}"
             yield from block.content.split("\n") if block.content.strip() else ()
         elif block.type in PAGE_TYPES:

@@ -1,7 +1,7 @@
 """Sections of pages: ranked by their text and by the blocks found in them, and shown whole where they fit.
 
 The index holds the blocks of a workspace one by one, each with its access list. Sections are made at question time from
-the blocks that the user may read, so that edits, moves and changed access need no second index (decision 0055).
+the blocks that the user may read, so that edits, moves and changed access need no second index (decision 0056).
 """
 
 from __future__ import annotations

@@ -1,0 +1,167 @@
+"""What is chosen for a question: depth in what is probable, each text once, and nothing that does not help."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+import satchel
+from satchel.assembly.unit_packing import FileNeed
+from satchel.assembly.units import LineWorths, SourceText, elisions_in
+from satchel.models.chunk import Candidate, CandidateKind
+from satchel.models.context import Context, ContextSource, Reason
+from satchel.models.outline import WHOLE_FILE, OutlineBlock
+from satchel.text.statements import Lines
+
+LONG_METHOD = "\n".join(
+    f"        self.values[{i}] = self.compute({i}, previous=self.values[{i - 1}])" for i in range(1, 40)
+)
+ENGINE = f'''"""The engine room."""
+
+import os
+import sys
+
+
+class TideEngine:
+    """Computes the tides of a harbor."""
+
+    def __init__(self, harbor):
+        self.harbor = harbor
+        self.values = {{}}
+
+    def compute_all(self):
+        """Compute the tide of each hour."""
+{LONG_METHOD}
+        return self.values
+
+    def compute(self, hour, previous):
+        return previous + hour
+'''
+GUIDE = "# Guide\n\n" + "\n\n".join(f"TideEngine is mentioned here, too: {i}." for i in range(6)) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / "docs").mkdir(parents=True)
+    (root / "engine.py").write_text(ENGINE)
+    for name in ("guide", "tour", "notes"):
+        (root / "docs" / f"{name}.md").write_text(GUIDE.replace("Guide", name.title()))
+    return root
+
+
+def opened(root: Path) -> satchel.Satchel:
+    return satchel.open(root, index_dir=str(root.parent / "index"))
+
+
+def test_what_was_asked_for_by_name_is_shown_first_and_whole(folder: Path) -> None:
+    with opened(folder) as client:
+        context = client.build("TideEngine", token_budget=3000)
+    assert context.text.startswith("### [1] engine.py · TideEngine (lines ")
+    assert "return previous + hour" in context.text
+
+
+def test_a_long_method_is_shown_with_its_class_and_marked_gaps(folder: Path) -> None:
+    with opened(folder) as client:
+        context = client.build("where is the tide of each hour computed", token_budget=400)
+        source = source_in(context)
+        lines = (folder / "engine.py").read_text().split("\n")
+        for elision in elisions_in(source.text):
+            expanded = client.expand(f"engine.py:{elision.first}-{elision.last}").text
+            assert expanded.rstrip("\n") == "\n".join(lines[elision.first - 1 : elision.last]).rstrip("\n")
+    assert "def compute_all(self):" in source.text
+    assert source.elided == sum(elision.line_count for elision in elisions_in(source.text)) > 0
+    assert f"{source.elided} not shown" in context.text
+
+
+@pytest.mark.parametrize("format", ["markdown", "xml", "json", "plain"])
+def test_elisions_are_found_again_in_every_format(folder: Path, format: str) -> None:
+    with opened(folder) as client:
+        context = client.build("where is the tide of each hour computed", token_budget=500, format=format)
+    source = source_in(context)
+    want = elisions_in(source.text)
+    assert want
+    assert want in [elisions_in(text) for text in texts_in(context.text, format)]
+
+
+def source_in(context: Context) -> ContextSource:
+    """The piece of engine.py."""
+    return next(
+        source for source in context.sources if isinstance(source, ContextSource) and source.file == "engine.py"
+    )
+
+
+def texts_in(text: str, format: str) -> list[str]:
+    """The texts of the pieces, as a parser that is not ours sees them."""
+    match format:
+        case "markdown":
+            return [token.content.rstrip("\n") for token in MarkdownIt().parse(text) if token.type == "fence"]
+        case "xml":
+            return [(element.text or "").strip("\n") for element in ET.fromstring(text).iter()]
+        case "json":
+            return [chunk["content"] for chunk in json.loads(text)["chunks"]]
+        case _:
+            return text.split("\n\n\n")
+
+
+def test_copies_and_translations_are_shown_once(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    body = "\n".join(f"    harbor_{i} = open_harbor({i}, depth=depth_of({i}))" for i in range(12))
+    for system in ("unix", "windows"):
+        (root / system).mkdir(parents=True)
+        (root / system / "pilot.py").write_text(f"def pilot_into_harbor():\n{body}\n    return {system!r}\n")
+    with opened(root) as client:
+        context = client.build("how does the pilot find the harbor", token_budget=2000)
+    assert context.text.count("harbor_7 = open_harbor") == 1
+    assert [entry.reason for entry in context.ledger].count(Reason.DUPLICATE) == 1
+    for language, line in {"de": "Der Lotse führt ins Pilot-Becken.", "en": "The pilot leads into the basin."}.items():
+        (root / "docs" / language).mkdir(parents=True)
+        (root / "docs" / language / "basin.md").write_text(f"# Pilot basin\n\n{line}\n")
+    with opened(root) as client:
+        context = client.build("pilot basin", token_budget=2000)
+    assert "The pilot leads into the basin." in context.text
+    assert "Der Lotse" not in context.text
+
+
+def test_the_budget_is_used_for_what_is_useful_or_for_all_of_it(folder: Path) -> None:
+    for i in range(40):
+        (folder / f"other_{i}.py").write_text(f"def paint_boat_{i}(color):\n    return color + {i}  # hour\n" * 3)
+    with opened(folder) as client:
+        useful = client.build("where is the tide of each hour computed", token_budget=8000)
+        everything = client.build("where is the tide of each hour computed", token_budget=8000, fill="all")
+    assert useful.tokens < everything.tokens <= 8000
+    assert "not-worth-its-tokens" in {entry.reason for entry in useful.ledger}
+    assert "not-worth-its-tokens" not in {entry.reason for entry in everything.ledger}
+
+
+def test_imports_and_closing_brackets_are_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    imports = "".join(f"import harbor_pilot_{i}\n" for i in range(30))
+    (tmp_path / "work" / "a.py").write_text(f"{imports}\n\ndef moor(ship):\n    return harbor_pilot_3.moor(ship)\n")
+    with opened(tmp_path / "work") as client:
+        context = client.build("harbor pilot", token_budget=150)
+    assert "def moor(ship):" in context.text
+    assert "import harbor" not in context.text
+
+
+def test_a_block_of_a_document_ends_with_its_page() -> None:
+    lines = [
+        "<!-- page 1 -->",
+        "# Fees",
+        "",
+        "Mooring costs 5 a night for boats of up to twelve metres.",
+        "<!-- page 2 -->",
+        "At night it costs 7, and the harbor master comes to collect it.",
+        "",
+        "End.",
+    ]
+    spans = [OutlineBlock("section", "Fees", "Fees", WHOLE_FILE, 2, 8)]
+    source = SourceText(lines, spans, is_prose=True)
+    found = Candidate(0, "fees.pdf:4-6", CandidateKind.CHUNK, path="fees.pdf", text="", first_line=4, last_line=6)
+    need = FileNeed(1.0, [found])
+    blocks = need.blocks(source, LineWorths({"mooring": 1.0}), "")
+    assert sorted(block.lines for block in blocks) == [Lines(2, 4), Lines(6, 8)]
