@@ -84,6 +84,7 @@ def of_notes(answered: Sequence[Answered]) -> dict[str, Any]:
         whole.setdefault((answer.way, answer.budget), {})[answer.corpus, answer.question] = float(answer.whole)
     figures: dict[str, Any] = {"questions": len(whole[WAYS[0], NOTES_BUDGETS[0]])}
     figures["errors"] = sum(bool(answer.error) for answer in answered)
+    figures["late"] = sum(answer.is_late for answer in answered)
     for budget in NOTES_BUDGETS:
         figures |= {f"{way}@{budget}": mean(whole[way, budget].values()) for way in WAYS}
         imported, files = whole["imported", budget], whole["files", budget]

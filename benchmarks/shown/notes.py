@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,7 @@ import satchel
 from benchmarks.places import ROOT, WORK
 from benchmarks.scoreboard.corpora.making import write_below
 from benchmarks.scoreboard.corpora.repositories import Repositories, Tree, nearest_mirror
+from satchel.service.client import Satchel
 from satchel.service.importing import import_source
 from satchel.tokens.counter import TokenCounter
 from satchel.tokens.registry import counter_for
@@ -74,6 +76,8 @@ class Answered(NamedTuple):
     tokens: int
     error: str = ""
     """Why there is no context: then nothing is shown."""
+    is_late: bool = False
+    """Whether a collector missed its deadline: on a busy machine less is found."""
 
 
 def questions() -> list[Question]:
@@ -169,7 +173,15 @@ def without_question(text: str) -> str:
 
 # Asking
 
-Build = Callable[[str, int], str]
+
+class Built(NamedTuple):
+    """The text for a question; whether a collector missed its deadline."""
+
+    text: str = ""
+    is_late: bool = False
+
+
+Build = Callable[[str, int], Built]
 """The context for a question within a budget."""
 
 
@@ -184,28 +196,43 @@ def ask_collection(name: str) -> list[Answered]:
         for way, build in _ways(collection, folder / name, Path(place)):
             for question in asked:
                 wanted = answer_lines(question, folder)
-                answered += [_answered(question, way, build, budget, wanted) for budget in BUDGETS]
+                answered += [ask(question, way, build, budget, wanted) for budget in BUDGETS]
     return answered
 
 
-def _answered(question: Question, way: str, build: Build, budget: int, wanted: Sequence[str]) -> Answered:
-    text = error = ""
+def ask(question: Question, way: str, build: Build, budget: int, wanted: Sequence[str]) -> Answered:
+    """A question asked in a way, with the lines of its answer wanted."""
+    built, error = Built(), ""
     try:
-        text = build(question.question, budget)
+        built = build(question.question, budget)
     except Exception as failure:  # a crash is a context without the answer, and the page counts it
         error = repr(failure)[:200]
         print(f"{question.corpus}, {way}, {budget}: {question.question}: {error}", file=sys.stderr)
-    whole = share_shown(wanted, without_question(text)) == 1
-    return Answered(question.corpus, question.question, way, budget, whole, _COUNTER.count(text), error)
+    return Answered(
+        corpus=question.corpus,
+        question=question.question,
+        way=way,
+        budget=budget,
+        whole=share_shown(wanted, without_question(built.text)) == 1,
+        tokens=_COUNTER.count(built.text),
+        error=error,
+        is_late=built.is_late,
+    )
 
 
 def _ways(collection: Collection, folder: Path, place: Path) -> Iterator[tuple[str, Build]]:
     home = import_collection(collection, folder, place)
     with satchel.open(home, index_dir=str(place / "imported")) as client:
-        yield "imported", lambda question, budget: client.build(question, token_budget=budget).text
+        yield "imported", partial(_build, client)
     with satchel.open(folder, index_dir=str(place / "files")) as client:
-        yield "files", lambda question, budget: client.build(question, token_budget=budget).text
-    yield "bm25", SectionSearch(folder, _COUNTER).build
+        yield "files", partial(_build, client)
+    search = SectionSearch(folder, _COUNTER)
+    yield "bm25", lambda question, budget: Built(search.build(question, budget))
+
+
+def _build(client: Satchel, question: str, budget: int) -> Built:
+    context = client.build(question, token_budget=budget)
+    return Built(context.text, bool(context.statistics.collectors_failed))
 
 
 def import_collection(collection: Collection, folder: Path, place: Path) -> Path:

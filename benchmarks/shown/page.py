@@ -93,6 +93,9 @@ def _notes_rows(results: Mapping[str, Any]) -> Iterator[Row]:
         yield Row(what, _points(apart), "≥ 0", met=apart[0] >= 0)
     if figures["errors"]:
         yield Row("notes: contexts that could not be built", str(figures["errors"]), "0", met=False)
+    if figures["late"]:
+        what = "notes: contexts without a collector that was late (measure again on a quieter machine)"
+        yield Row(what, str(figures["late"]), "0", met=False)
 
 
 def _peer_rows(results: Mapping[str, Any]) -> Iterator[Row]:

@@ -331,8 +331,21 @@ class TestPage:
         assert "Not measured: docs_y: it is not there." in page.section(results)
 
     def test_a_context_that_could_not_be_built_is_a_missed_target(self, results: dict[str, Any]) -> None:
-        results["notes"]["errors"] = 2
-        assert "| notes: contexts that could not be built | 2 | 0 | NO |" in page.section(results)
+        results["notes"] |= {"errors": 2, "late": 1}
+        written = page.section(results)
+        assert "| notes: contexts that could not be built | 2 | 0 | NO |" in written
+        assert "(measure again on a quieter machine) | 1 | 0 | NO |" in written
+
+    def test_a_crash_is_a_context_without_the_answer(self, capsys: pytest.CaptureFixture[str]) -> None:
+        def crash(_question: str, _budget: int) -> notes.Built:
+            raise RecursionError("too deep")
+
+        question = notes.Question(corpus="c", question="?", path="n.md", lines=((1, 1),), kind="fact")
+        found = notes.ask(question, "imported", crash, 1000, ["wanted"])
+        assert (found.whole, found.tokens, found.error) == (False, 0, "RecursionError('too deep')")
+        assert "too deep" in capsys.readouterr().err
+        late = notes.ask(question, "imported", lambda _q, _b: notes.Built("Wanted", is_late=True), 1000, ["wanted"])
+        assert (late.whole, late.is_late, late.error) == (True, True, "")
 
 
 class TestResults:
