@@ -6,7 +6,8 @@ python -m benchmarks.shown_bench --draw          only write the section again, f
 python -m benchmarks.shown_bench --print         measure and print, and leave the page alone
 
 Needed: the evaluation data (`SATCHEL_EVAL`, as for the scoreboard), and the notes (`SATCHEL_NOTES`, see
-benchmarks/data/notes/README.md). What is not there is left out, and the section says so.
+benchmarks/data/notes/README.md). What is not there is left out, and the section says so. The pieces that are cut
+without a mark, begin inside a body or are fragments are listed in `shown-faults.txt` in the folder of the benchmarks.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ RESULTS: Final = DOCS / "benchmarks.json"
 PART: Final = "shown"
 CONTRACTS: Final = "docs_contracts"
 PEER: Final = "bm25-12"
+FAULTS: Final = WORK / "shown-faults.txt"
 WORKERS: Final = 2
 
 
@@ -97,6 +99,7 @@ def measured() -> dict[str, Any]:
             missing["notes"] = reason
         notes = [] if reason else [pool.submit(ask_collection, one.name) for one in collections()]
         found = _collected(corpora)
+        _write_faults(found)
         results: dict[str, Any] = {"sets": {}, "missing": missing}
         for one in sets:
             of_set = [measures for name, measures in found.items() if name.startswith(f"{one.name} ")]
@@ -149,6 +152,19 @@ def _collected(waiting: dict[Future[CorpusMeasures], str]) -> dict[str, CorpusMe
         found[waiting[future]] = future.result()
         print(f"{done}/{len(waiting)} {waiting[future]}", file=sys.stderr, flush=True)
     return {name: found[name] for name in waiting.values()}
+
+
+def _write_faults(found: dict[str, CorpusMeasures]) -> None:
+    """Write what is wrong with which piece to a file, for whoever changes what is shown."""
+    lines = [
+        f"{name}: {fault}"
+        for name, measures in found.items()
+        for question in measures.questions
+        for context in question.values()
+        for fault in context.faults
+    ]
+    FAULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    print(f"{len(lines)} faults of pieces are in {FAULTS}", file=sys.stderr)
 
 
 def _on_contracts(name: str) -> Evaluation:

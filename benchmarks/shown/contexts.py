@@ -49,6 +49,8 @@ class ContextMeasures:
     """Pieces that are cut without a mark."""
     fragments: int
     """Pieces of a single short line."""
+    faults: tuple[str, ...] = ()
+    """What is wrong with which piece, to look at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,12 @@ class _Asking:
         shares = self._evidence.covered(asked.expected, context.text)
         pieces = pieces_of(context)
         tokens = [COUNTER.count(piece.text) for piece in pieces]
-        located = [(piece, self.file(piece.path)) for piece in pieces if piece.path]
+        found = {
+            "begins inside a body": [p for p in pieces if p.path and begins_inside_body(p, self.file(p.path))],
+            "cut without a mark": [p for p in pieces if p.path and is_unmarked_cut(p, self.file(p.path))],
+            "fragment": [piece for piece in pieces if is_fragment(piece, COUNTER)],
+        }
+        where = f"{context.budget} tokens for {asked.query[:80]!r}"
         return ContextMeasures(
             cover=sum(shares) / len(shares),
             tokens=context.tokens,
@@ -119,7 +126,12 @@ class _Asking:
             frame_tokens=context.tokens - sum(tokens),
             elision_tokens=sum(tokens) - sum(COUNTER.count(piece.source_text) for piece in pieces),
             pieces=len(pieces),
-            inside_body=sum(begins_inside_body(piece, file) for piece, file in located),
-            unmarked=sum(is_unmarked_cut(piece, file) for piece, file in located),
-            fragments=sum(is_fragment(piece, COUNTER) for piece in pieces),
+            inside_body=len(found["begins inside a body"]),
+            unmarked=len(found["cut without a mark"]),
+            fragments=len(found["fragment"]),
+            faults=tuple(
+                f"{fault}: {piece.path}:{piece.first}-{piece.last}, {where}"
+                for fault, some in found.items()
+                for piece in some
+            ),
         )

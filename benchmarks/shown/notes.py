@@ -345,13 +345,14 @@ def write_collections(folder: Path) -> None:
             tree = Tree(slug=collection.slug, commit=collection.commit, root=collection.root)
             repositories.export(tree, exported)
             chosen = Path(place) / "chosen"
-            _copy_notes(exported / collection.root, chosen, collection.without)
+            copy_notes(exported / collection.root, chosen, collection.without)
             _set_dates(chosen, repositories.date(tree))
             shutil.copytree(chosen, target)
         print(f"{target}: {sum(path.is_file() for path in target.rglob('*'))} files")
 
 
-def _copy_notes(exported: Path, chosen: Path, without: tuple[str, ...]) -> None:
+def copy_notes(exported: Path, chosen: Path, without: tuple[str, ...]) -> None:
+    """Copy the files of a collection: no images, no hidden files but a vault's settings, nothing `without` names."""
     for path in sorted(exported.rglob("*")):
         name = path.relative_to(exported).as_posix()
         is_hidden = name.startswith(".") and not name.startswith(".obsidian/")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import shown_bench
 from benchmarks.scoreboard import __main__ as scoreboard
 from benchmarks.scoreboard.corpora import Asked, Corpus
 from benchmarks.sections import put_results, write_results
@@ -244,6 +245,14 @@ class TestNotes:
         assert {question.corpus for question in notes.questions()} == names
         assert all(first <= last for question in notes.questions() for first, last in question.lines)
 
+    def test_the_notes_of_a_repository_without_images_and_other_parts(self, tmp_path: Path) -> None:
+        for name in ("a.md", "img/b.PNG", "news/c.md", ".git/d", ".obsidian/app.json", ".obsidian/plugins/e.js"):
+            (tmp_path / "exported" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "exported" / name).write_text("x")
+        notes.copy_notes(tmp_path / "exported", tmp_path / "chosen", ("news/", ".obsidian/plugins/"))
+        found = {path.relative_to(tmp_path / "chosen").as_posix() for path in tmp_path.glob("chosen/**/*.*")}
+        assert {name for name in found if not name.endswith(".obsidian")} == {"a.md", ".obsidian/app.json"}
+
     def test_without_the_notes_it_says_why(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("SATCHEL_NOTES", raising=False)
         assert "SATCHEL_NOTES" in notes.missing_collections()
@@ -370,3 +379,12 @@ def test_a_corpus_is_measured_from_its_files(tmp_path: Path) -> None:
     assert at.cover == 1
     assert 0 < at.expected_tokens <= at.tokens <= 1000
     assert at.unmarked == at.inside_body == at.fragments == 0
+    assert at.faults == ()
+
+
+def test_faults_of_pieces_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_bench, "FAULTS", tmp_path / "faults.txt")
+    context = replace(measures(unmarked=1), faults=("cut without a mark: a.py:1-2, 1000 tokens for 'x'",))
+    shown_bench._write_faults({"code_x box": CorpusMeasures(questions=[{1000: context}])})
+    written = (tmp_path / "faults.txt").read_text()
+    assert written == "code_x box: cut without a mark: a.py:1-2, 1000 tokens for 'x'\n"
