@@ -13,7 +13,7 @@ HEADING: Final = "## What is shown"
 INTRODUCTION: Final = """\
 Coverage counts lines of the right files; this part counts whether a reader can use what is there. Measured by `make bench PARTS=shown` ({minutes} minutes on {cores} shared cores,
 load {load} when it began, {date}, {mode}), on indexes made from nothing, with default options. In brackets is the 95 % interval of a bootstrap over the questions.
-The ranker's weights were fitted on these questions; the symbols were not used for anything."""
+Nothing here is held out: the ranker's weights were fitted on these questions, and what is shown was developed with them and with such symbols."""
 
 DEFINITIONS: Final = """\
 A **symbol** is the name of a definition that no other definition of its repository has, outside of tests, examples and documentation; each repository gives some by a seeded
