@@ -27,6 +27,7 @@ from benchmarks.places import ROOT, is_full
 PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS: Final = {
     "scoreboard": ("-m", "benchmarks.scoreboard"),
+    "shown": ("-m", "benchmarks.shown_bench"),
     "assembly": ("-m", "benchmarks.assembly_bench"),
     "index": ("-m", "benchmarks.index_bench"),
     "workspace": ("-m", "benchmarks.workspace_bench"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def put_section(page: Path, heading: str, section: str) -> None:
@@ -14,6 +16,17 @@ def put_section(page: Path, heading: str, section: str) -> None:
     rest = after[following + 1 :] if found and following >= 0 else ""
     parts = [before.rstrip(), section.rstrip(), rest.rstrip()]
     page.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+
+
+def put_results(file: Path, part: str, results: Mapping[str, Any]) -> None:
+    """Put the results of a part into docs/benchmarks.json under the name of the part."""
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    write_results(file, before | {part: results})
+
+
+def write_results(file: Path, results: Mapping[str, Any]) -> None:
+    """Write docs/benchmarks.json."""
+    file.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def measure(heading: str, page: Callable[[], str]) -> None:

@@ -32,10 +32,12 @@ from benchmarks.scoreboard.outcomes import Outcome, read_outcome
 from benchmarks.scoreboard.page import HEADING, section
 from benchmarks.scoreboard.pictures import pictures
 from benchmarks.scoreboard.readme import put_table
-from benchmarks.sections import put_section
+from benchmarks.sections import put_section, write_results
 
 DOCS: Final = ROOT / "docs"
 RESULTS: Final = DOCS / "benchmarks.json"
+OTHER_PARTS: Final = ("shown",)
+"""Names in docs/benchmarks.json that are not the scoreboard's."""
 KEPT: Final = WORK / "outcomes"
 
 
@@ -102,7 +104,7 @@ def main() -> int:
         )
         return 0
     before = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    write(results)
+    write({name: before[name] for name in OTHER_PARTS if name in before} | results)
     shutil.rmtree(KEPT / plan.name, ignore_errors=True)  # it was finished: the next run measures anew
     for line in figures.moved(before, results):
         print(f"outside the interval that stood there: {line}", file=sys.stderr)
@@ -242,7 +244,7 @@ def _timed(plan: Plan, contestants: Sequence[Contestant], sets: Sequence[Questio
 
 def write(results: dict[str, Any]) -> None:
     """The results, the plots and the section of the page."""
-    RESULTS.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    write_results(RESULTS, results)
     for name, drawn in pictures(results).items():
         (DOCS / "pictures" / name).write_text(drawn, encoding="utf-8")
     put_section(DOCS / "benchmarks.md", HEADING, section(results))

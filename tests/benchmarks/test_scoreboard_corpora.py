@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 
 from benchmarks.scoreboard.corpora import Asked, QuestionSet, docstrings, question_sets, sample
-from benchmarks.scoreboard.corpora.evaluation import SETS
+from benchmarks.scoreboard.corpora.evaluation import SETS, whole_repositories
 from benchmarks.scoreboard.corpora.model import Planned, Unavailable
 from benchmarks.scoreboard.corpora.packages import Package
 from benchmarks.scoreboard.corpora.pinned import PACKAGES
+from benchmarks.scoreboard.corpora.repositories import Repositories, Tree
 from benchmarks.scoreboard.corpora.sentences import can_be_asked, first_sentence, squeezed
 from benchmarks.scoreboard.corpora.stripping import strip
 from satchel.errors import InvalidInput
@@ -122,6 +123,24 @@ def test_a_tree_is_the_files_of_the_commit(place: Path) -> None:
     assert asked.group == "symbol"
     assert (questions.missing, questions.fitted, questions.kind) == ({}, True, "code")
     assert files_below(place / "eval") == {"data/code_semble/repos.jsonl", "data/code_semble/dev.jsonl"}
+
+
+def test_a_whole_repository_has_the_files_outside_of_its_root_too(place: Path) -> None:
+    commit = repository(place / ".mirror" / "some+project" / "repo")
+    about = {"slug": "some/project", "commit": commit}
+    code_set(place, [{"name": "part", "root": "lib/deep", "ext": [".py"], **about}])
+    whole = whole_repositories(place / "work")
+    [corpus] = whole.corpora
+    assert whole.name == "code_semble_whole"
+    assert files_below(corpus.folder) == {"lib/a.py", "lib/deep/ü.py", "lib/c.txt", "lib/limit.py", "library/other.py"}
+    assert [asked.files for asked in corpus.questions] == [("lib/a.py",)]
+
+
+def test_a_tree_has_the_date_of_its_commit(place: Path) -> None:
+    commit = repository(place / ".mirror" / "some+project" / "repo")
+    repositories = Repositories(mirror=place / ".mirror", clones=place / "clones")
+    told = git(place / ".mirror" / "some+project" / "repo", "show", "-s", "--format=%ct", commit)
+    assert repositories.date(Tree(slug="some/project", commit=commit)) == int(told)
 
 
 def test_what_a_snapshot_lacks_is_left_out(place: Path) -> None:

@@ -45,7 +45,8 @@ def written(path: Path, questions: Sequence[Mapping[str, object]]) -> Path:
 def test_a_summary_for_people(folder: Path, dataset: Path) -> None:  # noqa: F811
     done = satchel("eval", dataset, "--budgets", "200,1000", folder=folder)
     assert done.returncode == 0, done.stderr
-    for words in ("3 questions", "cover", "1,000", "NDCG@10", "relevance", "time of a build", "over budget"):
+    figures = ("cover", "1,000", "NDCG@10", "tokens used", "from expected files", "relevance", "time of a build")
+    for words in ("3 questions", *figures, "over budget"):
         assert words in done.stdout
     assert "0 of 6" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
@@ -57,6 +58,8 @@ def test_the_report_as_json_has_every_question(folder: Path, dataset: Path) -> N
     report = json.loads(done.stdout)
     assert report["figures"]["cover@1000"]["mean"] == 1
     assert report["figures"]["ndcg@10"]["n"] == 3
+    assert 0 < report["figures"]["token_share@1000"]["mean"] < 1
+    assert 0 < report["mean_tokens"]["1000"] <= 1000
     assert [row["query"] for row in report["rows"]] == [one["query"] for one in QUESTIONS]
     assert report["about"]["dataset"] == "questions.jsonl"
     assert len(report["about"]["sha256"]) == 64

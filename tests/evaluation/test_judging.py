@@ -16,7 +16,7 @@ from satchel.errors import InvalidInput, InvalidOption
 from satchel.evaluation.configuration import configuration_from, failures, thresholds_from
 from satchel.evaluation.dataset import Expected, question_from, read_dataset
 from satchel.evaluation.estimates import calibrate, difference, interval
-from satchel.evaluation.judging import RankedHit, Reply, Shown, Words, coverage, is_right, ndcg, rank
+from satchel.evaluation.judging import RankedHit, Reply, Shown, Words, coverage, is_right, ndcg, rank, token_share
 from satchel.evaluation.outcome import (
     AtBudget,
     Evaluation,
@@ -268,6 +268,29 @@ class TestEvaluation:
         assert (row.at[0].cover, row.at[0].precision, row.at[0].missing) == (0.5, 1.0, ("b.py",))
         assert (row.at[1].cover, row.at[1].error) == (0.0, "the budget cannot be met")
         assert row.judged == ((0.4, True), (0.2, False))
+
+    def test_the_share_of_tokens_from_expected_files(self) -> None:
+        pieces = (Shown(text="x", path="a.py"), Shown(text="y", path="c.py"), Shown(text="z", path="b.py"))
+        reply = Reply(tokens=100, pieces=pieces, piece_shares=(0.25, 0.375, 0.125))
+        question = question_from({"query": "q", "files": ["a.py"], "lines": ["b.py:1-2"], "phrases": ["y"]})
+        assert token_share(reply, question.expected) == 0.375
+        assert token_share(reply, question_from({"query": "q", "phrases": ["y"]}).expected) is None
+        blocks = Reply(tokens=100, pieces=(Shown(text="x"),), piece_shares=(0.5,))
+        assert token_share(blocks, question.expected) is None
+        assert token_share(Reply(tokens=100, pieces=pieces), question.expected) is None
+
+    def test_mean_tokens_leave_out_refused_questions(self) -> None:
+        refused = AtBudget(budget=100, cover=0, precision=None, tokens=0, milliseconds=0, error="refused")
+        rows = (*evaluation([1.0, 1.0]).rows, QuestionRow(id="x", query="x", at=(refused,)))
+        assert Evaluation(name="a", rows=rows).mean_tokens() == {100: 95.5}
+
+    def test_a_report_of_an_older_version_has_no_share_of_tokens(self, tmp_path: Path) -> None:
+        saved = to_dict(evaluation([1.0, 0.25]))
+        for row in saved["rows"]:
+            del row["at"][0]["token_share"]
+        file = tmp_path / "report.json"
+        file.write_text(json.dumps(saved))
+        assert read_evaluation(file) == evaluation([1.0, 0.25])
 
     def test_figures(self) -> None:
         found = evaluation([1.0, 0.5, 0.0])

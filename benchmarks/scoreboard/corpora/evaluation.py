@@ -12,6 +12,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -76,27 +77,38 @@ def question_sets(work: Path) -> list[QuestionSet]:
     return [_question_set(about, data / about.name, work / "trees" / about.name, repositories) for about in SETS]
 
 
+def whole_repositories(work: Path) -> QuestionSet:
+    """The questions about repositories, asked of all their files: documentation, tests and configuration too."""
+    data = evaluation_folder() / "data"
+    about = SETS[0]._replace(name=f"{SETS[0].name}_whole", title="Questions about whole repositories")
+    repositories = Repositories(mirror=nearest_mirror(data, CHECKOUT / "benchmarks"), clones=work / "repositories")
+    return _question_set(about, data / SETS[0].name, work / "trees" / about.name, repositories, whole=True)
+
+
 def evaluation_folder() -> Path:
     """Where the evaluation data should be."""
     told = os.environ.get("SATCHEL_EVAL")
     return Path(told).expanduser().resolve() if told else CHECKOUT.parent / "shared" / "eval"
 
 
-def _question_set(about: About, data: Path, trees: Path, repositories: Repositories) -> QuestionSet:
+def _question_set(
+    about: About, data: Path, trees: Path, repositories: Repositories, *, whole: bool = False
+) -> QuestionSet:
     planned: tuple[Planned, ...] = ()
     missing = {}
     if (data / "dev.jsonl").is_file():
-        planned = tuple(_planned(data, trees, repositories))
+        planned = tuple(_planned(data, trees, repositories, whole=whole))
     else:
         missing[about.name] = f"{data / 'dev.jsonl'} is not there; SATCHEL_EVAL names the evaluation folder"
     return QuestionSet(**about._asdict(), fitted=True, planned=planned, missing=missing)
 
 
-def _planned(data: Path, trees: Path, repositories: Repositories) -> Iterator[Planned]:
+def _planned(data: Path, trees: Path, repositories: Repositories, *, whole: bool) -> Iterator[Planned]:
     asked: dict[str, list[Asked]] = defaultdict(list)
     for told in _json_lines((data / "dev.jsonl").read_bytes()):
         asked[told["corpus"]].append(asked_of(told))
-    fill = _from_git(data, repositories) if (data / "repos.jsonl").is_file() else _from_texts(data)
+    in_git = (data / "repos.jsonl").is_file()
+    fill = _from_git(data, repositories, whole=whole) if in_git else _from_texts(data)
     for corpus, questions in asked.items():
         recipe, write = fill(corpus)
         yield Planned(
@@ -110,13 +122,14 @@ Filling = Callable[[str], tuple[str, Callable[[Path], None]]]
 """By the name of a corpus: what it is made from, and what writes it into a folder."""
 
 
-def _from_git(data: Path, repositories: Repositories) -> Filling:
+def _from_git(data: Path, repositories: Repositories, *, whole: bool) -> Filling:
     told = {one["name"]: one for one in _json_lines((data / "repos.jsonl").read_bytes())}
 
     def fill(corpus: str) -> tuple[str, Callable[[Path], None]]:
         one = told[corpus]
-        endings = tuple(one.get("ext") or ())
-        tree = Tree(slug=one["slug"], commit=one["commit"], root=one.get("root", ""), endings=endings)
+        tree = Tree(slug=one["slug"], commit=one["commit"])
+        if not whole:
+            tree = replace(tree, root=one.get("root", ""), endings=tuple(one.get("ext") or ()))
         return repr(tree), partial(repositories.export, tree)
 
     return fill

@@ -57,6 +57,11 @@ class Repositories:
         if not any(folder.iterdir()):
             raise Unavailable(f"{tree.slug} at {tree.commit} has no files below {tree.root or 'its root'!r}")
 
+    def date(self, tree: Tree) -> int:
+        """When the tree's commit was made, in seconds since 1970."""
+        shown = _run(_command(self._git_folder(tree.slug), "log", "-1", "--format=%ct", tree.commit), tree.slug)
+        return int(shown)
+
     def _git_folder(self, slug: str) -> Path:
         name = slug.replace("/", "+")
         if self.mirror is not None:

@@ -20,7 +20,7 @@ from satchel.cli.output import ProgressBar, say, write_output
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.evaluation.dataset import EvalQuestion, read_dataset
 from satchel.evaluation.estimates import FEW_QUESTIONS, LEAST_QUESTIONS, Interval
-from satchel.evaluation.judging import BUDGET_FIGURES, RANK_FIGURES
+from satchel.evaluation.judging import RANK_FIGURES
 from satchel.evaluation.outcome import Comparison, Evaluation, compare, latency, read_evaluation, to_dict
 from satchel.evaluation.running import about, evaluate, unknown_paths
 from satchel.text.visible import counted, make_visible_line
@@ -39,6 +39,8 @@ _MAX_UNKNOWN_PATHS: Final = 5
 _MAX_WORST_QUESTIONS: Final = 5
 # Fits a terminal of 80 columns without wrapping.
 _LINE_CHARACTERS: Final = 78
+# Figures with intervals in the summary: a fourth would not fit on a line.
+_COLUMNS: Final = ("cover", "complete", "precision")
 # What the summary calls figures of a ranking, where that is not their name.
 _RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first relevant hit (MRR)"}
 
@@ -254,10 +256,15 @@ def _figures(evaluation: Evaluation) -> Iterator[str]:
     yield ""
     yield f"  {'tokens':>8}  {'cover':>18}  {'complete':>18}  {'precision':>18}"
     for budget in evaluation.budgets:
-        cells = [_cell(figures.get(f"{name}@{budget}")) for name in BUDGET_FIGURES]
+        cells = [_cell(figures.get(f"{name}@{budget}")) for name in _COLUMNS]
         yield f"  {budget:>8,}  " + "  ".join(f"{cell:>18}" for cell in cells)
     yield ""
     facts = [(_RANK_NAMES.get(name, name), _cell(figures[name])) for name in RANK_FIGURES if name in figures]
+    facts.append(("tokens used", ", ".join(f"{tokens:,.0f}" for tokens in evaluation.mean_tokens().values())))
+    shares = [figures.get(f"token_share@{budget}") for budget in evaluation.budgets]
+    if any(shares):
+        means = ", ".join("–" if share is None else f"{share.mean:.3f}" for share in shares)
+        facts.append(("… from expected files", means))
     if calibration := evaluation.calibration():
         hits = counted(calibration.hits, "hit")
         facts.append(("relevance", f"off by {calibration.error:.3f} (ECE), Brier {calibration.brier:.3f}, {hits}"))

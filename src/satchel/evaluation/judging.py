@@ -43,6 +43,8 @@ class Reply:
     tokens: int
     pieces: tuple[Shown, ...]
     milliseconds: float = 0.0
+    piece_shares: tuple[float, ...] = ()
+    """Share of the text's tokens in each piece, the rest is around the pieces; empty if not counted."""
 
 
 # Scripts that put no spaces between words are taken sign by sign.
@@ -66,6 +68,15 @@ def coverage(expected: Sequence[Expected], pieces: Sequence[Shown], texts: Texts
 def is_right(piece: Shown, expected: Iterable[Expected]) -> bool:
     """True if a piece is part of, or contains, an expected item."""
     return any(matches(piece, thing) for thing in expected)
+
+
+def token_share(reply: Reply, expected: Iterable[Expected]) -> float | None:
+    """Share of the tokens in pieces of expected files; None if no file is expected, or no piece has a file."""
+    paths = {thing.path for thing in expected if thing.path}
+    if not paths or not reply.piece_shares or not any(piece.path for piece in reply.pieces):
+        return None
+    pairs = zip(reply.pieces, reply.piece_shares, strict=True)
+    return sum(share for piece, share in pairs if piece.path in paths)
 
 
 def matches(piece: Shown, thing: Expected) -> bool:
@@ -144,7 +155,7 @@ DEPTH: Final = 10
 RECALLED_AT: Final = (1, 5, 10)
 RANK_FIGURES: Final = (f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr")
 """The figures of a ranking."""
-BUDGET_FIGURES: Final = ("cover", "complete", "precision")
+BUDGET_FIGURES: Final = ("cover", "complete", "precision", "token_share")
 """The figures of contexts, each followed by `@` and a budget."""
 
 

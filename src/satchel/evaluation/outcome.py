@@ -14,7 +14,18 @@ import msgspec
 from satchel.errors import InvalidInput
 from satchel.evaluation.dataset import EvalQuestion
 from satchel.evaluation.estimates import Calibration, Difference, Interval, calibrate, difference, interval, json_fields
-from satchel.evaluation.judging import DEPTH, RECALLED_AT, RankedHit, RankScores, Reply, Texts, coverage, is_right, rank
+from satchel.evaluation.judging import (
+    DEPTH,
+    RECALLED_AT,
+    RankedHit,
+    RankScores,
+    Reply,
+    Texts,
+    coverage,
+    is_right,
+    rank,
+    token_share,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +39,8 @@ class AtBudget:
     milliseconds: float
     missing: tuple[str, ...] = ()
     error: str = ""
+    token_share: float | None = None
+    """Share of the tokens in pieces of expected files; None if not known, as in reports of older versions."""
 
     @property
     def over(self) -> bool:
@@ -91,6 +104,7 @@ class Evaluation:
             values[f"cover@{budget}"] = [None if at is None else at.cover for at in cells]
             values[f"complete@{budget}"] = [None if at is None else float(at.cover >= 1) for at in cells]
             values[f"precision@{budget}"] = [None if at is None else at.precision for at in cells]
+            values[f"token_share@{budget}"] = [None if at is None else at.token_share for at in cells]
         rankings = [row.ranking for row in self.rows]
         values[f"ndcg@{DEPTH}"] = [None if ranking is None else ranking.ndcg for ranking in rankings]
         for k in RECALLED_AT:
@@ -102,6 +116,13 @@ class Evaluation:
         """Mean of every figure with an interval."""
         known = {name: [value for value in values if value is not None] for name, values in self.values().items()}
         return {name: mean for name, values in known.items() if (mean := interval(values))}
+
+    def mean_tokens(self) -> dict[int, float]:
+        """Mean tokens of the contexts at each budget, without refused questions."""
+        spent: dict[int, list[int]] = {}
+        for at in (at for row in self.rows for at in row.at if not at.error):
+            spent.setdefault(at.budget, []).append(at.tokens)
+        return {budget: sum(tokens) / len(tokens) for budget, tokens in spent.items()}
 
     def calibration(self) -> Calibration | None:
         """Calibration of the relevance of the hits."""
@@ -138,6 +159,7 @@ def _at(question: EvalQuestion, budget: int, outcome: Reply | str, texts: Texts)
         milliseconds=answer.milliseconds,
         missing=tuple(str(thing) for thing, share in zip(expected, shares, strict=True) if share < 1),
         error=error,
+        token_share=token_share(answer, expected),
     )
 
 
@@ -157,6 +179,7 @@ def to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "about": dict(evaluation.about),
         "questions": len(evaluation.rows),
         "over_budget": evaluation.over,
+        "mean_tokens": {str(budget): round(tokens, 1) for budget, tokens in evaluation.mean_tokens().items()},
         "figures": {name: json_fields(mean) for name, mean in evaluation.figures().items()},
         "latency_ms": latency(evaluation.latencies),
         "calibration": json_fields(calibration) if calibration else None,
@@ -193,6 +216,7 @@ def _row(row: QuestionRow) -> dict[str, Any]:
                 "budget": at.budget,
                 "cover": at.cover,
                 "precision": at.precision,
+                "token_share": at.token_share,
                 "tokens": at.tokens,
                 "ms": round(at.milliseconds, 3),
                 "missing": list(at.missing),

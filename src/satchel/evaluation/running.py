@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUnavailable
 from satchel.evaluation.judging import RankedHit, Reply, Shown, Texts
 from satchel.evaluation.outcome import Evaluation, QuestionRow, judged_row
+from satchel.tokens.registry import DEFAULT_TOKENIZER, counter_for
 
 if TYPE_CHECKING:
     from satchel.evaluation.dataset import EvalQuestion, Expected
@@ -108,7 +109,9 @@ def _row(
         if isinstance(built, SatchelError):
             answers[budget] = f"{built} [{built.code}]"
         else:
-            answers[budget] = Reply(tokens=built.tokens, pieces=_pieces(built), milliseconds=took)
+            pieces = _pieces(built)
+            shares = _token_shares(built.text, pieces)
+            answers[budget] = Reply(tokens=built.tokens, pieces=pieces, milliseconds=took, piece_shares=shares)
     return judged_row(question, answers, _hits(client, question, options), texts)
 
 
@@ -142,6 +145,13 @@ def _pieces(built: Context) -> tuple[Shown, ...]:
         Shown(text=source.text, path=source.path or "", first=source.line, last=source.end_line, page=source.page)
         for source in built.sources
     )
+
+
+def _token_shares(text: str, pieces: Sequence[Shown]) -> tuple[float, ...]:
+    """Share of the text's tokens in each piece, by the default tokenizer: the client may count by another."""
+    counter = counter_for(DEFAULT_TOKENIZER)
+    tokens = max(1, counter.count(text))
+    return tuple(counter.count(piece.text) / tokens for piece in pieces)
 
 
 def _texts_of(client: Satchel) -> Texts:

@@ -19,6 +19,7 @@ _MARKS: Final = {"better": "▲", "worse": "▼"}
 _NAMES: Final = {
     "cover": "Coverage",
     "complete": "Complete answers",
+    "token_share": "Tokens from expected files",
     "ndcg": "NDCG",
     "mrr": "First relevant hit (MRR)",
 }
@@ -99,9 +100,11 @@ def figures_table(evaluation: Evaluation, figures: Mapping[str, Interval]) -> st
     if by_budget:
         caption = (
             "Coverage: the share of the expected results that is in the text. Complete: all of them are."
-            " Precision: the share of the pieces in the text that was expected."
+            " Precision: the share of the pieces in the text that was expected. From expected files: the share of the"
+            " text's tokens."
         )
-        parts.append(table(caption, ["Budget", "Coverage", "Complete", "Precision"], by_budget))
+        head = ["Budget", "Coverage", "Complete", "Precision", "From expected files"]
+        parts.append(table(caption, head, by_budget))
     if of_hits:
         parts.append("<h3>Order of the hits</h3>")
         parts.append(table("Ranks of the expected hits in the search.", ["Figure", "Mean"], of_hits, narrow=True))
