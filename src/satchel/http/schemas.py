@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, create_model
 from pydantic.alias_generators import to_camel
@@ -422,6 +422,24 @@ class ContextAnswer(AnswerModel):
     sufficiency: dict[str, Any] | None
     provider_content: list[dict[str, Any]]
     statistics: dict[str, Any]
+
+
+class PayloadAnswer(BaseModel):
+    """A workspace context with the names of its specification (`?shape=specification`)."""
+
+    sections: list[dict[str, Any]]
+    metadata: dict[str, Any]
+
+
+class ResultAnswer(BaseModel):
+    """A context of chunks with the names of its specification (`?shape=specification`)."""
+
+    context: str
+    estimated_tokens: int
+
+
+ShapedContext: TypeAlias = ContextAnswer | PayloadAnswer | ResultAnswer
+"""A context in the shape that was asked for."""
 
 
 class Found(AnswerModel):

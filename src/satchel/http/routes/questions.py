@@ -35,7 +35,7 @@ Shape = Annotated[
 
 @router.post(
     "/context",
-    **describe("A context for a question or from chunks", schemas.ContextAnswer, 404, 422, 503, also=_TEXT),
+    **describe("A context for a question or from chunks", schemas.ShapedContext, 404, 422, 503, also=_TEXT),
 )
 async def build_context(request: Request, body: schemas.QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.

@@ -14,7 +14,6 @@ from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
 from fastapi import Request
-from pydantic import BaseModel
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
@@ -199,7 +198,7 @@ _REFUSALS: Final = {
 _GUARD_STATUSES: Final = (400, 401, 403, 413, 414, 415, 431)  # refusals of the guard, possible on every route
 
 
-def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: str = "") -> dict[str, Any]:
+def describe(summary: str, model: Any, *refusals: int, also: str = "") -> dict[str, Any]:
     """The OpenAPI arguments of a route: summary, JSON model, a second media type (`also`), and statuses of refusals."""
     success: dict[str, Any] = {"model": model} if model else {}
     if also:

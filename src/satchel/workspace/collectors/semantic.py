@@ -95,7 +95,8 @@ class SemanticCollector:
         self._is_dated = bool(items)
         everywhere, of_types = self._searches(request)
         items += [self._with_subtasks(item) for item in self._block_items(of_types)]
-        items += self._section_items(everywhere, request, frozenset(item.block_id for item in items))
+        focus = [self._context.focus.id] if self._context.focus else []
+        items += self._section_items(everywhere, request, frozenset([*focus, *(item.block_id for item in items)]))
         items += map(_code_item, [hit for hit in everywhere if hit.path][: self._config.top_k])
         best: dict[str, ContextItem] = {}
         for item in items:
