@@ -122,7 +122,7 @@ def test_each_type_has_defaults_of_its_own_where_nobody_says_otherwise() -> None
     assert DEFAULT_CONTEXT_CONFIG.for_type(RequestType.ASSIST) == DEFAULT_CONTEXT_CONFIG
     mine = with_changes(DEFAULT_CONTEXT_CONFIG, {"collectors": {"semantic": {"top_k": 3}}})
     assert mine.for_type(RequestType.SEARCH).collectors.semantic.top_k == 3
-    assert mine.for_type(RequestType.SEARCH).collectors.semantic.min_threshold == 0.005
+    assert mine.for_type(RequestType.SEARCH).collectors.semantic.min_threshold == 0.002
     asked = ContextConfig(by_type={RequestType.SEARCH: {"collectors": {"semantic": {"top_k": 7}}}})
     assert asked.for_type(RequestType.SEARCH).collectors.semantic.top_k == 7
 

@@ -264,9 +264,9 @@ def test_what_was_left_out_is_listed_by_reason_and_filtered_by_fate(files: Site,
         assert page.locator(".card:visible").count() == 0
         assert page.locator(".row").count() == len(dropped)
         assert "It does not fit into the rest of the budget." in page.inner_text(".reason")
-        shown = {one["fate"] for one in answer["ledger"] if one["number"]} & {"kept", "trimmed"}
-        page.locator(f".choice.fate-{shown.pop()}").click()
-        assert page.locator(".card:visible").count() == 1
+        kept = {one["number"] for one in answer["ledger"] if one["fate"] == "kept"}
+        page.locator(".choice.fate-kept").click()
+        assert page.locator(".card:visible").count() == len(kept) > 0
         assert page.locator(".row").count() == 0
 
 

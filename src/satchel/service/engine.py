@@ -60,7 +60,7 @@ _MIN_HITS: Final = 30
 _MAX_HITS: Final = 150
 # A hit is fetched per so many tokens of the budget: a lower number fetches hits that do not fit, a higher number may
 # leave the budget unused.
-_BUDGET_TOKENS_PER_HIT: Final = 60
+_BUDGET_TOKENS_PER_HIT: Final = 100
 # About 1,500 tokens at four characters a token, of a default budget of 4,000: a longer symbol would crowd out the
 # other pieces, so only the hit is shown.
 _MAX_SYMBOL_CHARS: Final = 6000

@@ -280,10 +280,9 @@ def _cover(blocks: Mapping[str, _Block], pinned: frozenset[str]) -> None:
     """
     sections = [block for block in blocks.values() if block.item.found]
     for section in sorted(sections, key=lambda block: (-block.item.relevance, block.place)):
+        for block in [blocks[block_id] for block_id in section.item.found if block_id in blocks]:
+            block.evidence = max(block.evidence, section.item.relevance)
         inside = [blocks[block_id] for block_id in section.item.holds if block_id in blocks]
-        for block in inside:
-            if block.item.block_id in section.item.found:
-                block.evidence = max(block.evidence, section.item.relevance)
         if section.dropped or section.merged_into:
             continue
         in_focus = [block for block in inside if block.item.section == SectionType.FOCUS and not block.item.weak]

@@ -51,8 +51,11 @@ _MIN_KEPT_RELEVANCE: Final = 0.15
 _ENOUGH_RELEVANCE: Final = 0.7
 _MIN_FURTHER_RELEVANCE: Final = 0.012
 
-# Blocks found for the sections: with 120, the section that answers 93 of 96 questions over notes is among them.
+# Blocks found for the sections: with 120, the section that answers 93 of 96 questions over notes has one of them.
 _MAX_FOUND_BLOCKS: Final = 120
+
+# Sections in the ledger beside those that may be shown; the rest has next to no relevance.
+_MAX_SECTIONS_SET_ASIDE: Final = 5
 
 # Shares of the room that a section may take whole: the best section may be a long procedure; the rest leave room for
 # others. Beyond, the best of its paragraphs are shown.
@@ -110,7 +113,8 @@ class SemanticCollector:
         above = _count_above(ordered, self._config.min_threshold)
         keep_best = 0 if self._is_dated else self._config.keep_best
         border = min(self._config.top_k, max(above, min(keep_best, with_evidence)))
-        self.set_aside = [(item, Reason.BELOW_RELEVANCE) for item in ordered[border:]]
+        # Of what is not shown only the ledger speaks: the access to its parts need not be checked.
+        self.set_aside = [(replace(item, holds=()), Reason.BELOW_RELEVANCE) for item in ordered[border:]]
         return [*ordered[:border], *self._found_in(ordered[:border])]
 
     def _found_in(self, sections: Sequence[ContextItem]) -> list[ContextItem]:
@@ -141,10 +145,10 @@ class SemanticCollector:
         self._hits = hits
         question = understand(search_text(request, next(iter(self._context.focused), None)))
         sections = sections_of(hits, self.store, self._context.filters, left_out)
-        room = _room(request, self._context)
+        room, most = _room(request, self._context), self._config.top_k + _MAX_SECTIONS_SET_ASIDE
         return [
             self._section_item(ranked, question, int(room * (_LATER_SECTION_SHARE if place else _FIRST_SECTION_SHARE)))
-            for place, ranked in enumerate(rank_sections(question, sections, self._context.embedder))
+            for place, ranked in enumerate(rank_sections(question, sections, self._context.embedder)[:most])
         ]
 
     def _section_item(self, ranked: RankedSection, question: ParsedQuestion, most_tokens: int) -> ContextItem:
