@@ -28,6 +28,7 @@ QUESTION = "how is the retry backoff computed?"
 WINDOW = {"width": 1200, "height": 780}
 COLOURS = 96
 BUDGET, OTHER_BUDGET = "500", "150"
+ELIDED_QUESTION = "which ships are at a berth?"  # answered by one method of a class
 FILES = {
     "src/retry.py": '''"""Retries of calls over the network."""
 
@@ -125,7 +126,7 @@ def pictures(visiting: Visitors, served: Site) -> dict[str, Image.Image]:
         visit.ask(QUESTION, budget=BUDGET)
         visit.page.locator(".card .facts").nth(1).click()
         taken["light"] = shot(visit.page)
-        visit.ask(QUESTION, budget=OTHER_BUDGET)
+        visit.ask(ELIDED_QUESTION, budget=OTHER_BUDGET)
         visit.page.locator(".elision button").last.click()
         visit.page.wait_for_selector(".elided-lines .line")
         visit.page.locator(".columns").evaluate("one => one.scrollIntoView()")

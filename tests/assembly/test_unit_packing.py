@@ -15,7 +15,7 @@ from satchel.assembly.units import LineWorths, SourceText, elisions_in
 from satchel.models.chunk import Candidate, CandidateKind
 from satchel.models.context import Context, ContextSource, Reason
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
-from satchel.text.statements import Lines
+from satchel.text.statements import LineRun
 
 LONG_METHOD = "\n".join(
     f"        self.values[{i}] = self.compute({i}, previous=self.values[{i - 1}])" for i in range(1, 40)
@@ -164,4 +164,4 @@ def test_a_block_of_a_document_ends_with_its_page() -> None:
     found = Candidate(0, "fees.pdf:4-6", CandidateKind.CHUNK, path="fees.pdf", text="", first_line=4, last_line=6)
     need = FileNeed(1.0, [found])
     blocks = need.blocks(source, LineWorths({"mooring": 1.0}), "")
-    assert sorted(block.lines for block in blocks) == [Lines(2, 4), Lines(6, 8)]
+    assert sorted(block.lines for block in blocks) == [LineRun(2, 4), LineRun(6, 8)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from satchel.assembly.units import ELISION_MARK, SourceText, cut_elisions, elided_lines, elisions_in, unit_text
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
-from satchel.text.statements import Lines, sentences_of, statements
+from satchel.text.statements import LineRun, sentences_of, statements
 
 _LINES = st.lists(
     st.sampled_from(
@@ -19,17 +19,17 @@ _LINES = st.lists(
 
 
 @st.composite
-def _runs(draw: st.DrawFn) -> tuple[list[str], list[Lines]]:
+def _runs(draw: st.DrawFn) -> tuple[list[str], list[LineRun]]:
     lines = draw(_LINES)
     last = len(lines)
     starts = draw(st.lists(st.integers(1, last), min_size=1, max_size=4))
-    return lines, [Lines(start, min(last, start + draw(st.integers(0, 5)))) for start in starts]
+    return lines, [LineRun(start, min(last, start + draw(st.integers(0, 5)))) for start in starts]
 
 
 @given(_runs())
-def test_law_a_unit_and_what_its_elisions_stand_for_give_the_block(drawn: tuple[list[str], list[Lines]]) -> None:
+def test_law_a_unit_and_what_its_elisions_stand_for_give_the_block(drawn: tuple[list[str], list[LineRun]]) -> None:
     lines, runs = drawn
-    unit = unit_text(SourceText(lines), Lines(1, len(lines)), runs)
+    unit = unit_text(SourceText(lines), LineRun(1, len(lines)), runs)
     elisions = elisions_in(unit.text) if unit.elided else []
     assert sum(elision.line_count for elision in elisions) == unit.elided
     marks = {elision.render(_longest_mark(unit.text)): elision for elision in elisions}
@@ -60,29 +60,29 @@ def test_an_elision_names_the_blocks_that_it_leaves_out() -> None:
         OutlineBlock("method", "f", "A.f", 0, 2, 3, "def f(self)"),
         OutlineBlock("method", "g", "A.g", 0, 4, 5, "def g(self)"),
     ]
-    unit = unit_text(SourceText(lines, spans), Lines(1, 7), [Lines(1, 1), Lines(7, 7)])
+    unit = unit_text(SourceText(lines, spans), LineRun(1, 7), [LineRun(1, 1), LineRun(7, 7)])
     assert unit.text == "class A:\n⋮ 5 lines (2-6): f(), g()\n    z = 3"
     assert unit.elided == 5
 
 
 def test_a_gap_that_costs_no_more_than_its_elision_is_filled() -> None:
     lines = ["a = 1", "b = 2", "c = 3"]
-    assert unit_text(SourceText(lines), Lines(1, 3), [Lines(1, 1), Lines(3, 3)]).text == "a = 1\nb = 2\nc = 3"
+    assert unit_text(SourceText(lines), LineRun(1, 3), [LineRun(1, 1), LineRun(3, 3)]).text == "a = 1\nb = 2\nc = 3"
 
 
 def test_a_source_line_that_looks_like_an_elision_gets_a_shorter_mark_than_ours() -> None:
     lines = ["⋮ 9 lines (1-9)", *("x" for _ in range(5))]
-    unit = unit_text(SourceText(lines), Lines(1, 6), [Lines(1, 1)])
+    unit = unit_text(SourceText(lines), LineRun(1, 6), [LineRun(1, 1)])
     assert unit.text == "⋮ 9 lines (1-9)\n⋮⋮ 5 lines (2-6)"
     assert [elision.first for elision in elisions_in(unit.text)] == [2]
 
 
 @given(_runs(), st.integers(0, 400))
 def test_law_a_part_of_a_unit_has_the_elisions_that_it_counts(
-    drawn: tuple[list[str], list[Lines]], length: int
+    drawn: tuple[list[str], list[LineRun]], length: int
 ) -> None:
     lines, runs = drawn
-    unit = unit_text(SourceText(lines), Lines(1, len(lines)), runs)
+    unit = unit_text(SourceText(lines), LineRun(1, len(lines)), runs)
     part = unit.text[:length]
     cut = cut_elisions(unit.text, unit.elided, part)
     assert elided_lines(elisions_in(part) if cut.elided else []) == cut.elided
@@ -90,7 +90,7 @@ def test_law_a_part_of_a_unit_has_the_elisions_that_it_counts(
 
 def test_a_cut_that_takes_the_elision_leaves_no_line_that_could_be_taken_for_one() -> None:
     lines = ["⋮ 9 lines (1-9)", *("x" for _ in range(5))]
-    unit = unit_text(SourceText(lines), Lines(1, 6), [Lines(1, 1)])
+    unit = unit_text(SourceText(lines), LineRun(1, 6), [LineRun(1, 1)])
     cut = cut_elisions(unit.text, unit.elided, lines[0])
     assert cut == (0, 4)  # five lines are missing; the elision line is counted with the text that was cut
 
@@ -98,19 +98,19 @@ def test_a_cut_that_takes_the_elision_leaves_no_line_that_could_be_taken_for_one
 def test_the_head_of_a_block_is_its_comment_and_its_signature() -> None:
     lines = ["/// Says hello.", "#[must_use]", "pub fn hello(", "    name: &str,", ") -> String {", "    todo()", "}"]
     span = OutlineBlock("function", "hello", "hello", WHOLE_FILE, 1, 7, "pub fn hello( name: &str, ) -> String")
-    assert SourceText(lines, [span]).head(span)[-1] == Lines(3, 5)
+    assert SourceText(lines, [span]).head(span)[-1] == LineRun(3, 5)
 
 
 def test_statements_of_code_keep_their_branches_and_closing_brackets() -> None:
     lines = ["if a:", "    b()", "else:", "    c()", "d(", "    1,", ")"]
-    assert [part.lines for part in statements(lines, 1, 7)] == [Lines(1, 4), Lines(5, 7)]
+    assert [part.lines for part in statements(lines, 1, 7)] == [LineRun(1, 4), LineRun(5, 7)]
 
 
 def test_a_long_statement_is_divided_below_its_head() -> None:
     lines = ["for x in y:", *(f"    step_{i}()" for i in range(15))]
     parts = statements(lines, 1, 16)
     assert len(parts) == 15
-    assert all(part.parent is not None and part.parent.lines == Lines(1, 1) for part in parts)
+    assert all(part.parent is not None and part.parent.lines == LineRun(1, 1) for part in parts)
 
 
 def test_sentences_may_begin_and_end_within_a_line() -> None:

@@ -31,7 +31,7 @@ from satchel.assembly.units import (
 from satchel.models.block import BlockType
 from satchel.models.context import Reason
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
-from satchel.text.statements import Lines
+from satchel.text.statements import LineRun
 from satchel.text.visible import make_visible_line, make_visible_lines
 from satchel.text.words import IDENTIFIER
 
@@ -99,6 +99,9 @@ _MIN_ROOM_TOKENS: Final = 30
 # Blocks of a file that are looked at, those with the most need: bounds the time of a question.
 _MAX_BLOCKS_PER_FILE: Final = 8
 
+# Characters of code per token, on the low side: in a small budget even a small file is too long to be one unit.
+_MIN_CHARS_PER_TOKEN: Final = 3
+
 # Tokens of the elision lines of an excerpt.
 _ELISION_TOKENS: Final = 24
 
@@ -113,9 +116,6 @@ _MAX_NAMES: Final = 3
 
 # Budgets from here on have room to show whole what is probable.
 _FULL_BUDGET_TOKENS: Final = 4000
-
-# A class or section of up to so many characters is shown whole in place of its found members: about 200 tokens.
-_SMALL_CONTAINER_CHARS: Final = 800
 
 # Of a longer section only the found passages are shown: about 600 tokens.
 _LARGE_SECTION_CHARS: Final = 2400
@@ -173,7 +173,7 @@ _INNER: Final = frozenset({BlockType.FIELD, BlockType.CONSTANT, BlockType.TYPE})
 class Rendition(NamedTuple):
     """Lines of a block that may be shown, with their estimated tokens and the share of the block's value."""
 
-    runs: tuple[Lines, ...]
+    runs: tuple[LineRun, ...]
     tokens: int
     value: float
 
@@ -188,10 +188,10 @@ class FoundBlock:
 
     source: SourceText
     span: OutlineBlock
-    lines: Lines
-    around: Lines
+    lines: LineRun
+    around: LineRun
     share: float = 0.0
-    found: list[Lines] = field(default_factory=list)
+    found: list[LineRun] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     is_definition: bool = False
     chosen: Rendition | None = None
@@ -203,7 +203,7 @@ class FoundBlock:
     """The tokens of the chosen rendition."""
 
     @property
-    def runs(self) -> tuple[Lines, ...]:
+    def runs(self) -> tuple[LineRun, ...]:
         """The chosen lines."""
         return self.chosen.runs if self.chosen else ()
 
@@ -213,12 +213,12 @@ class FoundBlock:
         return self.chosen.value if self.chosen else 0.0
 
     @property
-    def near(self) -> Lines:
+    def near(self) -> LineRun:
         """The block's own lines; of a very long block, those around the found lines."""
         first, last = self.lines.first, self.lines.last
         if last - first < _MAX_LINES:
             return self.lines
-        return Lines(
+        return LineRun(
             max(first, min(run.first for run in self.found) - _MAX_LINES // 4),
             min(last, max(run.last for run in self.found) + _MAX_LINES // 4),
         )
@@ -287,6 +287,9 @@ class UnitPacker:
     def blocks_of(self, file: FileNeed) -> list[FoundBlock]:
         """The blocks of a file that contain found lines and may be worth their tokens, most needed first."""
         source = self.sources(file.candidates[0].path)
+        if source is not None:
+            most_chars = int(self.budget * _MAX_BLOCK_SHARE * _MIN_CHARS_PER_TOKEN)
+            source.small_chars = min(source.small_chars, most_chars)
         blocks = file.blocks(source, self.worths, self.symbol) if source is not None else file.blocks_as_found()
         blocks.sort(key=lambda block: (-block.share, block.lines))
         least = self.least * _MIN_COUNTED_TOKENS
@@ -555,18 +558,18 @@ class FileNeed:
         blocks = []
         for candidate, share in zip(self.candidates, self._shares, strict=True):
             text = candidate.text.split("\n")
-            lines = Lines(first := candidate.first_line or 1, first + len(text) - 1)
+            lines = LineRun(first := candidate.first_line or 1, first + len(text) - 1)
             span = OutlineBlock(candidate.type, candidate.name, candidate.name, WHOLE_FILE, lines.first, lines.last)
             source = SourceText([*[""] * (first - 1), *text])
-            blocks.append(FoundBlock(source, span, lines, lines, share, [lines], [candidate]))
+            blocks.append(FoundBlock(source, span, lines, lines, share, found=[lines], candidates=[candidate]))
         return blocks
 
     def blocks(self, source: SourceText, worths: LineWorths, symbol: str) -> list[FoundBlock]:
         """The blocks around the found lines, each with its share of the need."""
-        blocks: dict[Lines, FoundBlock] = {}
+        blocks: dict[LineRun, FoundBlock] = {}
         for candidate, share in zip(self.candidates, self._shares, strict=True):
             last = min(candidate.last_line or 1, len(source.lines))
-            everything = list(_segments(source, Lines(candidate.first_line or 1, last)))
+            everything = list(_segments(source, LineRun(candidate.first_line or 1, last)))
             segments = [segment for segment in everything if not _is_scrap(*segment)]
             if candidate is self.candidates[-1] and not blocks and not segments:
                 segments = _instead_of_scraps(source) or everything[:1]
@@ -581,14 +584,16 @@ class FileNeed:
             self._prefer_definition(source, blocks, symbol)
         return list(blocks.values())
 
-    def _prefer_definition(self, source: SourceText, blocks: dict[Lines, FoundBlock], symbol: str) -> None:
+    def _prefer_definition(self, source: SourceText, blocks: dict[LineRun, FoundBlock], symbol: str) -> None:
         """Give half of the need to the block that defines the name, found or not, and the rest to the others."""
         named = [span for span in source.spans if symbol in (span.name, source.plain(span.qualified))]
         if not named:
             return
         span = max(named, key=lambda span: (span.type != BlockType.IMPL, span.last_line - span.first_line))
-        lines = Lines(span.first_line, span.last_line)
-        definition = FoundBlock(source, span, lines, lines, 0.0, [lines], self.candidates[:1], is_definition=True)
+        lines = LineRun(span.first_line, span.last_line)
+        definition = FoundBlock(
+            source, span, lines, lines, found=[lines], candidates=self.candidates[:1], is_definition=True
+        )
         for inside in [place for place in blocks if lines.first <= place.first and place.last <= lines.last]:
             block = blocks.pop(inside)
             definition.candidates += [each for each in block.candidates if each not in definition.candidates]
@@ -605,7 +610,7 @@ def _fullness(block: FoundBlock) -> float:
     return min(1.0, block.source.chars(block.lines) / _FULL_BLOCK_CHARS) * (_LOOSE_SHARE if is_loose else 1.0)
 
 
-def _segments(source: SourceText, found: Lines) -> Iterator[tuple[FoundBlock, Lines]]:
+def _segments(source: SourceText, found: LineRun) -> Iterator[tuple[FoundBlock, LineRun]]:
     """The blocks around the found lines, each with the found lines in it."""
     line = found.first
     while line <= found.last:
@@ -613,12 +618,12 @@ def _segments(source: SourceText, found: Lines) -> Iterator[tuple[FoundBlock, Li
             line += 1
             continue
         block = _block_at(source, line, found)
-        lines = Lines(line, max(line, min(block.lines.last, found.last)))
+        lines = LineRun(line, max(line, min(block.lines.last, found.last)))
         yield block, lines
         line = lines.last + 1
 
 
-def _is_scrap(block: FoundBlock, lines: Lines) -> bool:
+def _is_scrap(block: FoundBlock, lines: LineRun) -> bool:
     """True for a few characters outside of all named blocks (a closing bracket), imports, and front matter."""
     if block.source.is_prose and lines.first == 1 and block.source.lines[0].strip() in _FRONT_MATTER:
         return not block.span.qualified
@@ -628,69 +633,69 @@ def _is_scrap(block: FoundBlock, lines: Lines) -> bool:
     return not is_whole and (is_short or (not block.source.is_prose and all(map(_IMPORT.match, text))))
 
 
-def _instead_of_scraps(source: SourceText) -> list[tuple[FoundBlock, Lines]]:
+def _instead_of_scraps(source: SourceText) -> list[tuple[FoundBlock, LineRun]]:
     """The first block of a file of which only scraps were found."""
     for span in source.spans:
         if span.type != BlockType.MODULE:
-            line = Lines(span.first_line, span.first_line)
+            line = LineRun(span.first_line, span.first_line)
             return [(_block_at(source, span.first_line, line), line)]
     return []
 
 
-def _block_at(source: SourceText, line: int, found: Lines) -> FoundBlock:
+def _block_at(source: SourceText, line: int, found: LineRun) -> FoundBlock:
     """The smallest block around a line that stands on its own, with its own lines; of a small file, all of it.
 
     A block of a document ends with its page: it is cited by the page.
     """
     page = source.page(line)
     everything = source.without_blank_ends(page, CLOSING) if source.has_pages else source.whole
-    if source.chars(everything) <= _SMALL_CONTAINER_CHARS and everything.first <= line <= everything.last:
+    if source.chars(everything) <= source.small_chars and everything.first <= line <= everything.last:
         span = _span_of(source, everything)
         return FoundBlock(source, span, everything, everything)
     index = _standing(source, source.innermost(line))
     if index == WHOLE_FILE:
-        following = source.inside(Lines(line + 1, found.last))
+        following = source.inside(LineRun(line + 1, found.last))
         last = min(page.last, source.spans[following[0]].first_line - 1 if following else found.last)
-        lines = source.without_blank_ends(Lines(line, max(line, last)), CLOSING)
+        lines = source.without_blank_ends(LineRun(line, max(line, last)), CLOSING)
         lines = source.sentences(lines) if source.is_prose else lines
         return FoundBlock(source, _unnamed(lines), lines, lines)
     span = source.spans[index]
-    whole = Lines(max(span.first_line, page.first), min(span.last_line, page.last))
+    whole = LineRun(max(span.first_line, page.first), min(span.last_line, page.last))
     chars = source.chars(whole)
     if source.is_prose and chars > _LARGE_SECTION_CHARS:
-        return FoundBlock(source, span, _passage(source, index, Lines(line, min(found.last, page.last))), whole)
+        return FoundBlock(source, span, _passage(source, index, LineRun(line, min(found.last, page.last))), whole)
     members = [member for member in source.members(index) if source.spans[member].type not in _INNER]
     if chars <= _MIN_BLOCK_CHARS and not source.has_pages:
         near = source.paragraph(whole)
         if source.chars(near) <= _MIN_BLOCK_CHARS:
-            near = source.with_neighbour(near, _SMALL_CONTAINER_CHARS)
+            near = source.with_neighbour(near, source.small_chars)
         return FoundBlock(source, span, near, near)
-    if not members or chars <= _SMALL_CONTAINER_CHARS or span.type in _CALLABLE:
+    if not members or chars <= source.small_chars or span.type in _CALLABLE:
         return FoundBlock(source, span, whole, whole)
     # Of a class or section with members: the lines around the given line that belong to no member.
     before = [source.spans[member].last_line for member in members if source.spans[member].last_line < line]
     after = [source.spans[member].first_line for member in members if source.spans[member].first_line > line]
-    own = Lines(max(before, default=whole.first - 1) + 1, min(after, default=whole.last + 1) - 1)
+    own = LineRun(max(before, default=whole.first - 1) + 1, min(after, default=whole.last + 1) - 1)
     return FoundBlock(source, span, source.without_blank_ends(own, CLOSING), whole)
 
 
-def _span_of(source: SourceText, lines: Lines) -> OutlineBlock:
+def _span_of(source: SourceText, lines: LineRun) -> OutlineBlock:
     """The only outermost span that begins in the lines, or a span without a name."""
     inside = source.inside(lines)
     outermost = [source.spans[index] for index in inside if source.spans[index].parent not in inside]
     return outermost[0] if len(outermost) == 1 else _unnamed(lines)
 
 
-def _unnamed(lines: Lines) -> OutlineBlock:
+def _unnamed(lines: LineRun) -> OutlineBlock:
     return OutlineBlock("", "", "", WHOLE_FILE, lines.first, lines.last)
 
 
-def _passage(source: SourceText, index: int, found: Lines) -> Lines:
+def _passage(source: SourceText, index: int, found: LineRun) -> LineRun:
     """The found lines of a long section, widened to whole sentences, without the sections inside."""
     span = source.spans[index]
     after = [source.spans[member].first_line for member in source.members(index)]
     last = min([span.last_line, found.last, *(line - 1 for line in after if line > found.first)])
-    return source.sentences(Lines(found.first, max(found.first, last)))
+    return source.sentences(LineRun(found.first, max(found.first, last)))
 
 
 def _standing(source: SourceText, index: int) -> int:
@@ -702,7 +707,7 @@ def _standing(source: SourceText, index: int) -> int:
         if parent == WHOLE_FILE or source.spans[parent].type == BlockType.MODULE:
             break
         around = source.spans[parent]
-        is_part = span.type in _INNER or around.type in _CALLABLE or source.size(around) <= _SMALL_CONTAINER_CHARS
+        is_part = span.type in _INNER or around.type in _CALLABLE or source.size(around) <= source.small_chars
         if not is_part:
             break
         index = parent
@@ -746,25 +751,30 @@ def _shown(blocks: Sequence[FoundBlock]) -> tuple[str, str, UnitText]:
     source = blocks[0].source
     runs = [run for block in blocks for run in block.runs]
     first = blocks[0]
-    if len(blocks) == 1 or (source.is_prose and all(_belong_together(first, block) for block in blocks)):
+    is_within = first.lines.first >= first.span.first_line and first.lines.last <= first.span.last_line
+    if (len(blocks) == 1 and is_within) or (
+        source.is_prose and all(_belong_together(first, block) for block in blocks)
+    ):
         return source.name(first.span), first.span.type, unit_text(source, first.around, runs)
     around = _class_of(blocks[0])
     if around is not None and not source.is_prose and all(_class_of(block) == around for block in blocks):
         runs += source.head(around)
         names = [block.span.name for block in blocks if block.span != around]
         name = f"{around.qualified}.{names[0]}" if len(names) == 1 else around.qualified
-        return source.plain(name), around.type, unit_text(source, Lines(around.first_line, around.last_line), runs)
-    names = list(dict.fromkeys(_plain_name(block) for block in blocks if block.span.qualified))
-    if len(names) == 1:
-        names = [next(source.name(block.span) for block in blocks if block.span.qualified)]
-    if len(names) > _MAX_NAMES:
-        names = [*names[:_MAX_NAMES], "…"]
-    lines = source.completed(Lines(blocks[0].lines.first, max(block.around.last for block in blocks)))
-    return ", ".join(names), blocks[0].span.type, unit_text(source, lines, runs)
+        return source.plain(name), around.type, unit_text(source, LineRun(around.first_line, around.last_line), runs)
+    lines = source.completed(LineRun(first.lines.first, max(block.around.last for block in blocks)))
+    return _names(source, blocks), first.span.type, unit_text(source, lines, runs)
 
 
-def _plain_name(block: FoundBlock) -> str:
-    return plain_heading(block.span.name) if block.source.is_prose else block.span.name
+def _names(source: SourceText, blocks: Sequence[FoundBlock]) -> str:
+    """The names of the outermost definitions or sections in a unit of several blocks."""
+    inside = {index for block in blocks for index in source.inside(block.lines)}
+    shown = [source.spans[index] for index in sorted(inside) if source.spans[index].parent not in inside]
+    shown = shown or [block.span for block in blocks if block.span.qualified]
+    if len(shown) == 1:
+        return source.name(shown[0])
+    names = list(dict.fromkeys(plain_heading(span.name) if source.is_prose else span.name for span in shown))
+    return ", ".join([*names[:_MAX_NAMES], "…"] if len(names) > _MAX_NAMES else names)
 
 
 def _by_file(candidates: Sequence[Candidate]) -> list[FileNeed]:

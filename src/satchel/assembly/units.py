@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from satchel.models.document import is_border
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
-from satchel.text.statements import Lines, Statement, sentences_of, statements
+from satchel.text.statements import CompletePart, LineRun, sentences_of, statements
 from satchel.text.words import IDENTIFIER, terms_of
 
 ELISION_MARK: Final = "⋮"
@@ -140,6 +140,8 @@ class SourceText:
     is_prose: bool = False
     tokens_per_char: float = 0.0
     """Measured on a part of the text, for estimates before counting; 0 until then."""
+    small_chars: int = 800
+    """A file, class or section of up to so many characters (about 200 tokens) is shown as one."""
     numbers: Sequence[int] = ()
     """The number of each line in the text that `expand` returns, if `lines` are only some of it; empty for all."""
 
@@ -154,17 +156,17 @@ class SourceText:
             index = self.spans[index].parent
         return index
 
-    def page(self, line: int) -> Lines:
+    def page(self, line: int) -> LineRun:
         """The lines of the page around a line; all lines of a source without pages."""
         after = bisect_left(self._borders, line)
         first = self._borders[after - 1] + 1 if after else 1
         last = self._borders[after] - 1 if after < len(self._borders) else len(self.lines)
-        return Lines(min(first, line), max(last, line))
+        return LineRun(min(first, line), max(last, line))
 
     @cached_property
-    def whole(self) -> Lines:
+    def whole(self) -> LineRun:
         """All lines, without blank lines at the ends and closing brackets at the beginning."""
-        return self.without_blank_ends(Lines(1, max(1, len(self.lines))), CLOSING)
+        return self.without_blank_ends(LineRun(1, max(1, len(self.lines))), CLOSING)
 
     @property
     def has_pages(self) -> bool:
@@ -180,7 +182,7 @@ class SourceText:
         """The numbers of the lines between the pages of a document."""
         return [number for number, line in enumerate(self.lines, 1) if is_border(line)] if self.is_prose else []
 
-    def inside(self, lines: Lines) -> range:
+    def inside(self, lines: LineRun) -> range:
         """The indexes of the spans that begin in the lines."""
         return range(bisect_left(self._firsts, lines.first), bisect_right(self._firsts, lines.last))
 
@@ -204,13 +206,13 @@ class SourceText:
     def members(self, index: int) -> list[int]:
         """The indexes of the spans directly inside a span."""
         span = self.spans[index]
-        return [i for i in self.inside(Lines(span.first_line, span.last_line)) if self.spans[i].parent == index]
+        return [i for i in self.inside(LineRun(span.first_line, span.last_line)) if self.spans[i].parent == index]
 
     def size(self, span: OutlineBlock) -> int:
         """The number of characters of a span."""
-        return self.chars(Lines(span.first_line, span.last_line))
+        return self.chars(LineRun(span.first_line, span.last_line))
 
-    def chars(self, run: Lines) -> int:
+    def chars(self, run: LineRun) -> int:
         """The number of characters of a run of lines, with their line ends."""
         cut = len(self.lines[run.last - 1]) - run.end if run.end else 0
         return self._offsets[run.last] - self._offsets[run.first - 1] - run.start - cut
@@ -220,16 +222,16 @@ class SourceText:
         """The number of characters before each line."""
         return [length + number for number, length in enumerate(accumulate(map(len, self.lines), initial=0))]
 
-    def without_blank_ends(self, lines: Lines, ignored: str = "") -> Lines:
+    def without_blank_ends(self, lines: LineRun, ignored: str = "") -> LineRun:
         """The lines without blank lines at the ends, and without lines of `ignored` characters at the beginning."""
         first, last = lines.first, lines.last
         while first < last and not self.lines[first - 1].strip(f" \t\r\n{ignored}"):
             first += 1
         while last > first and not self.lines[last - 1].strip():
             last -= 1
-        return Lines(first, last, lines.start if first == lines.first else 0, lines.end if last == lines.last else 0)
+        return LineRun(first, last, lines.start if first == lines.first else 0, lines.end if last == lines.last else 0)
 
-    def paragraph(self, lines: Lines) -> Lines:
+    def paragraph(self, lines: LineRun) -> LineRun:
         """The lines with the lines of text right above and below them, a few on each side."""
         first, last = lines.first, lines.last
         while first > max(1, lines.first - _NEIGHBOURS) and self.lines[first - 2].strip():
@@ -238,27 +240,27 @@ class SourceText:
             if _NOT_A_SIGNATURE.match(self.lines[last]):
                 break  # the comment of the next block
             last += 1
-        return self.without_blank_ends(Lines(first, last), CLOSING)
+        return self.without_blank_ends(LineRun(first, last), CLOSING)
 
-    def completed(self, lines: Lines) -> Lines:
+    def completed(self, lines: LineRun) -> LineRun:
         """The lines up to the end of every span that begins in them."""
-        return Lines(lines.first, max([lines.last, *(self.spans[index].last_line for index in self.inside(lines))]))
+        return LineRun(lines.first, max([lines.last, *(self.spans[index].last_line for index in self.inside(lines))]))
 
-    def with_neighbour(self, lines: Lines, most_chars: int) -> Lines:
+    def with_neighbour(self, lines: LineRun, most_chars: int) -> LineRun:
         """The lines up to the end of the next block, or from the beginning of the block before, if it is short."""
-        for index in self.inside(Lines(lines.last + 1, len(self.lines)))[:1]:
-            joined_lines = Lines(lines.first, self.spans[index].last_line)
+        for index in self.inside(LineRun(lines.last + 1, len(self.lines)))[:1]:
+            joined_lines = LineRun(lines.first, self.spans[index].last_line)
             if self.chars(joined_lines) <= most_chars:
                 return joined_lines
         before = [span for span in self.spans if span.last_line < lines.first]
-        joined_lines = Lines(before[-1].first_line, lines.last) if before else lines
+        joined_lines = LineRun(before[-1].first_line, lines.last) if before else lines
         return joined_lines if self.chars(joined_lines) <= most_chars else lines
 
     @cached_property
     def _firsts(self) -> list[int]:
         return [span.first_line for span in self.spans]
 
-    def text(self, run: Lines) -> str:
+    def text(self, run: LineRun) -> str:
         """The text of a run of lines."""
         lines = list(self.lines[run.first - 1 : run.last])
         if run.end:
@@ -267,7 +269,7 @@ class SourceText:
             lines[0] = lines[0][run.start :].lstrip()
         return "\n".join(lines)
 
-    def sentences(self, lines: Lines) -> Lines:
+    def sentences(self, lines: LineRun) -> LineRun:
         """The lines widened to whole sentences, within the paragraph."""
         first, last, page = lines.first, lines.last, self.page(lines.first)
         while first > max(page.first, lines.first - _MAX_SENTENCE_LINES) and self.lines[first - 2].strip():
@@ -280,19 +282,19 @@ class SourceText:
         inside = [part for part in inside if part.first < lines.last or part.last <= lines.last]
         if not inside:
             return lines
-        return Lines(inside[0].first, inside[-1].last, inside[0].start, inside[-1].end)
+        return LineRun(inside[0].first, inside[-1].last, inside[0].start, inside[-1].end)
 
-    def head(self, span: OutlineBlock) -> list[Lines]:
+    def head(self, span: OutlineBlock) -> list[LineRun]:
         """The lines that name a span: a heading; a signature, and the beginning of the comment or docstring."""
         if self.is_prose or not span.signature:
-            return [Lines(span.first_line, span.first_line)]
+            return [LineRun(span.first_line, span.first_line)]
         signature = self._signature(span)
         doc_last = min(signature.first - 1, span.first_line + _MAX_HEAD_DOC_LINES - 1)
-        head = [Lines(span.first_line, doc_last)] if doc_last >= span.first_line else []
+        head = [LineRun(span.first_line, doc_last)] if doc_last >= span.first_line else []
         last = signature.last
         if last < span.last_line and self.lines[last].lstrip().startswith(('"""', "'''", 'r"""')):
             last = self._docstring_end(last + 1, span.last_line)
-        return [*head, Lines(signature.first, last)]
+        return [*head, LineRun(signature.first, last)]
 
     def _docstring_end(self, first: int, last: int) -> int:
         """The last line of the docstring's first paragraph."""
@@ -303,7 +305,7 @@ class SourceText:
                 return line if text.strip() else line - 1
         return first
 
-    def _signature(self, span: OutlineBlock) -> Lines:
+    def _signature(self, span: OutlineBlock) -> LineRun:
         """The lines of the signature: the first lines whose text begins the stored signature."""
         wanted = span.signature
         for line in range(span.first_line, span.last_line + 1):
@@ -315,8 +317,8 @@ class SourceText:
                 while last < min(span.last_line, line + _MAX_SIGNATURE_LINES) and length + 1 < len(wanted):
                     last += 1
                     length += 1 + len(_squeezed(self.lines[last - 1]))
-                return Lines(line, last)
-        return Lines(span.first_line, span.first_line)
+                return LineRun(line, last)
+        return LineRun(span.first_line, span.first_line)
 
 
 def plain_heading(title: str) -> str:
@@ -328,26 +330,26 @@ def _squeezed(line: str) -> str:
     return _SPACE.sub(" ", line).strip(" {:=")
 
 
-def joined(runs: Iterable[Lines], source: SourceText) -> list[Lines]:
+def joined(runs: Iterable[LineRun], source: SourceText) -> list[LineRun]:
     """The runs in order, overlapping runs merged, and gaps filled that cost no more than an elision line."""
-    merged: list[Lines] = []
+    merged: list[LineRun] = []
     for run in sorted(map(source.without_blank_ends, runs)):
         if merged and not _is_apart(source, merged[-1], run):
             before, last = merged[-1], max(merged[-1], run, key=lambda part: (part.last, part.end or _LINE_END))
-            merged[-1] = Lines(before.first, last.last, before.start, last.end)
+            merged[-1] = LineRun(before.first, last.last, before.start, last.end)
         else:
             merged.append(run)
     return merged
 
 
-def _is_apart(source: SourceText, before: Lines, after: Lines) -> bool:
+def _is_apart(source: SourceText, before: LineRun, after: LineRun) -> bool:
     """True if an elision line between the runs costs less than the text between them."""
     if after.first <= before.last:
         return bool(before.last == after.first and before.end and after.start - before.end > _FILLED_GAP_CHARS)
     return lines_between(source, before, after) > _FILLED_GAP_LINES
 
 
-def lines_between(source: SourceText, before: Lines, after: Lines) -> int:
+def lines_between(source: SourceText, before: LineRun, after: LineRun) -> int:
     """The number of lines with text between two runs."""
     return sum(bool(line.strip()) for line in source.lines[before.last : after.first - 1])
 
@@ -358,11 +360,11 @@ class UnitText(NamedTuple):
     text: str
     first: int
     last: int
-    shown: Sequence[Lines]
+    shown: Sequence[LineRun]
     elided: int = 0
 
 
-def unit_text(source: SourceText, around: Lines, runs: Sequence[Lines]) -> UnitText:
+def unit_text(source: SourceText, around: LineRun, runs: Sequence[LineRun]) -> UnitText:
     """The text of the runs within `around`, with an elision line for each gap."""
     runs = joined(runs, source)
     first, last = around.first, around.last
@@ -373,12 +375,12 @@ def unit_text(source: SourceText, around: Lines, runs: Sequence[Lines]) -> UnitT
         last = runs[-1].last
     # A line that is shown in part counts as left out: `expand` returns it whole.
     gaps = [
-        Lines(first_missing, last_missing)
-        for before, after in pairwise([Lines(0, first - 1), *runs, Lines(last + 1, last + 1)])
+        LineRun(first_missing, last_missing)
+        for before, after in pairwise([LineRun(0, first - 1), *runs, LineRun(last + 1, last + 1)])
         if (first_missing := before.last + (not before.end)) <= (last_missing := after.first - (not after.start))
     ]
     if not gaps:
-        return UnitText(source.text(Lines(first, last)), first, last, [Lines(first, last)])
+        return UnitText(source.text(LineRun(first, last)), first, last, [LineRun(first, last)])
     mark = ELISION_MARK * (
         1 + max(_mark_length(line) for run in runs for line in source.lines[run.first - 1 : run.last])
     )
@@ -398,7 +400,7 @@ def _mark_length(line: str) -> int:
     return len(line) - len(line.lstrip(ELISION_MARK))
 
 
-def _elision(source: SourceText, gap: Lines) -> Elision:
+def _elision(source: SourceText, gap: LineRun) -> Elision:
     """The elision of a gap, with the names of the outermost spans that begin and end in the gap."""
     inside = {index for index in source.inside(gap) if source.spans[index].last_line <= gap.last}
     outermost = (source.spans[index] for index in sorted(inside) if source.spans[index].parent not in inside)
@@ -446,7 +448,7 @@ class LineWorths:
             found.update(matching)
         return sum([self.asked[term] for term in found], _ANY_LINE_WORTH if line.strip() else 0.0)
 
-    def of_run(self, source: SourceText, run: Lines, found: Sequence[Lines] = ()) -> float:
+    def of_run(self, source: SourceText, run: LineRun, found: Sequence[LineRun] = ()) -> float:
         """The worth of a run of lines, with a little more for the lines that the search found."""
         is_whole = not (run.start or run.end)
         known, total = self._lines, 0.0
@@ -461,8 +463,8 @@ class LineWorths:
 
 
 def best_runs(
-    source: SourceText, block: Lines, head: Sequence[Lines], worth_of: Callable[[Lines], float], room: int
-) -> list[Lines]:
+    source: SourceText, block: LineRun, head: Sequence[LineRun], worth_of: Callable[[LineRun], float], room: int
+) -> list[LineRun]:
     """The head and the most valuable complete statements within `room` characters, as runs of lines."""
     body_first = max(block.first, head[-1].last + 1 if head else 0)
     parts = statements(source.lines, body_first, block.last, is_prose=source.is_prose)
@@ -473,10 +475,10 @@ def best_runs(
         chosen.add_if_room(statement)
     if len(chosen.runs) == len(head):
         chosen.add_first_lines(parts)
-    return chosen.runs or [Lines(block.first, block.first)]
+    return chosen.runs or [LineRun(block.first, block.first)]
 
 
-def _density(source: SourceText, lines: Lines, worth_of: Callable[[Lines], float]) -> float:
+def _density(source: SourceText, lines: LineRun, worth_of: Callable[[LineRun], float]) -> float:
     """The worth of some lines per character; a short statement is not better for being short."""
     return worth_of(lines) / max(_MIN_STATEMENT_CHARS, source.chars(lines))
 
@@ -487,13 +489,13 @@ class _Chosen:
 
     source: SourceText
     room: int
-    runs: list[Lines] = field(default_factory=list)
+    runs: list[LineRun] = field(default_factory=list)
 
-    def add(self, run: Lines) -> None:
+    def add(self, run: LineRun) -> None:
         self.runs.append(run)
         self.room -= self.source.chars(run)
 
-    def add_if_room(self, statement: Statement) -> None:
+    def add_if_room(self, statement: CompletePart) -> None:
         """Add a statement with the heads of the statements around it."""
         needed = [statement.lines]
         parent = statement.parent
@@ -505,10 +507,10 @@ class _Chosen:
             for run in needed:
                 self.add(run)
 
-    def add_first_lines(self, parts: Sequence[Statement]) -> None:
+    def add_first_lines(self, parts: Sequence[CompletePart]) -> None:
         """Add the first lines of a block whose statements are all longer than the room."""
         lines = range(parts[0].lines.first, parts[-1].lines.last + 1) if parts else range(0)
         for line in lines:
             if len(self.source.lines[line - 1]) >= self.room:
                 break
-            self.add(Lines(line, line))
+            self.add(LineRun(line, line))

@@ -16,7 +16,7 @@ from satchel.models.block import PAGE_TYPES, BlockType
 from satchel.models.document import PageMetadata
 from satchel.ports.page_library import ExcerptMaker, PageExcerpt
 from satchel.retrieval.query import understand
-from satchel.text.statements import Lines
+from satchel.text.statements import LineRun
 from satchel.workspace.block_text import is_code
 from satchel.workspace.collectors.semantic import dated_tasks
 from satchel.workspace.pages import PageText, read_pages
@@ -129,7 +129,7 @@ class Notes:
         found = [text.lines[block] for section in sections for block in section.found if block in text.lines]
         places = [lines for section in sections if (lines := _lines_of(text, section))]
         worth_of = partial(LineWorths(understand(query).terms).of_run, text.source, found=found)
-        return partial(_excerpt, text.source, places or [Lines(1, len(text.source.lines))], worth_of)
+        return partial(_excerpt, text.source, places or [LineRun(1, len(text.source.lines))], worth_of)
 
     def _read(self, ids: Sequence[str]) -> dict[str, PageText]:
         pages = read_pages(ids, self.store, self.filters)
@@ -185,20 +185,20 @@ def _notes(page: PageText, evidence: Sequence[_Evidence]) -> list[Note]:
     return notes
 
 
-def _lines_of(page: PageText, section: FoundSection) -> Lines | None:
+def _lines_of(page: PageText, section: FoundSection) -> LineRun | None:
     """The lines of a section on its page; None if they are not there."""
     first, last = page.lines.get(section.first), page.lines.get(section.last)
-    return Lines(first.first, last.last) if first and last and first.first <= last.last else None
+    return LineRun(first.first, last.last) if first and last and first.first <= last.last else None
 
 
 def _excerpt(
-    source: SourceText, sections: Sequence[Lines], worth_of: Callable[[Lines], float], max_chars: int
+    source: SourceText, sections: Sequence[LineRun], worth_of: Callable[[LineRun], float], max_chars: int
 ) -> PageExcerpt:
     """The title and the best sections that fit whole, each below its headings.
 
     Of the first section that does not fit, the best paragraphs are shown.
     """
-    shown = [Lines(1, 1)]
+    shown = [LineRun(1, 1)]
     room = max_chars - source.chars(shown[0])
     for section in sections:
         heads = [line for line in _headings(source, section) if line not in shown]
@@ -207,17 +207,17 @@ def _excerpt(
             shown += [*heads, section]
             room -= size
         elif room >= _MIN_SECTION_CHARS or len(shown) == 1:
-            shown += best_runs(source, section, [*heads, Lines(section.first, section.first)], worth_of, room)
+            shown += best_runs(source, section, [*heads, LineRun(section.first, section.first)], worth_of, room)
             break
-    unit = unit_text(source, Lines(1, len(source.lines)), shown)
+    unit = unit_text(source, LineRun(1, len(source.lines)), shown)
     return PageExcerpt(unit.text, unit.elided)
 
 
-def _headings(source: SourceText, section: Lines) -> Iterator[Lines]:
+def _headings(source: SourceText, section: LineRun) -> Iterator[LineRun]:
     """The headings around a section, innermost first."""
     index = source.innermost(section.first)
     while index >= 0:
         first = source.spans[index].first_line
         if first < section.first:
-            yield Lines(first, first)
+            yield LineRun(first, first)
         index = source.spans[index].parent

@@ -42,7 +42,7 @@ _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
 
 
-class Lines(NamedTuple):
+class LineRun(NamedTuple):
     """A run of lines, first and last from 1; of prose, the run may begin and end within a line.
 
     `start` characters of the first line are left out, and the last line ends before column `end` (0: at its end).
@@ -54,14 +54,14 @@ class Lines(NamedTuple):
     end: int = 0
 
 
-class Statement(NamedTuple):
+class CompletePart(NamedTuple):
     """A complete part of a text, and the head of the statement around it."""
 
-    lines: Lines
-    parent: Statement | None = None
+    lines: LineRun
+    parent: CompletePart | None = None
 
 
-def statements(lines: Sequence[str], first: int, last: int, *, is_prose: bool = False) -> list[Statement]:
+def statements(lines: Sequence[str], first: int, last: int, *, is_prose: bool = False) -> list[CompletePart]:
     """The smallest complete parts of the lines from first to last (from 1); the blank lines between are in none."""
     if is_prose:
         return list(_paragraphs(lines, first, last))
@@ -77,14 +77,14 @@ class _Indented:
         texts = lines[first - 1 : last]
         self._indents = [len(line) - len(text) if (text := line.lstrip()) else -1 for line in texts]
 
-    def divided(self, first: int, last: int, parent: Statement | None, depth: int) -> Iterator[Statement]:
+    def divided(self, first: int, last: int, parent: CompletePart | None, depth: int) -> Iterator[CompletePart]:
         """The statements from first to last; long ones are divided, with their head as the parent of the parts."""
         for start, end in self._groups(first, last):
             head_end = self._head_end(start, end) if end - start >= _MAX_WHOLE_LINES and depth < _MAX_DEPTH else end
             if head_end >= end:
-                yield Statement(Lines(start, end), parent)
+                yield CompletePart(LineRun(start, end), parent)
             else:
-                head = Statement(Lines(start, head_end), parent)
+                head = CompletePart(LineRun(start, head_end), parent)
                 yield from self.divided(head_end + 1, end, head, depth + 1)
 
     def _groups(self, first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -119,9 +119,9 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _paragraphs(lines: Sequence[str], first: int, last: int) -> Iterator[Statement]:
+def _paragraphs(lines: Sequence[str], first: int, last: int) -> Iterator[CompletePart]:
     """Sentences, list items, table rows and fenced blocks; items and rows belong to their lead-in or header."""
-    lead: Statement | None = None
+    lead: CompletePart | None = None
     was_list = False
     number = first
     while number <= last:
@@ -131,22 +131,22 @@ def _paragraphs(lines: Sequence[str], first: int, last: int) -> Iterator[Stateme
             continue
         end = _block_end(lines, number, last)
         if _TABLE_ROW.match(line):
-            header = Statement(Lines(number, min(number + 1, end)), lead)
+            header = CompletePart(LineRun(number, min(number + 1, end)), lead)
             if end <= header.lines.last:
                 yield header
-            yield from (Statement(Lines(row, row), header) for row in range(number + 2, end + 1))
+            yield from (CompletePart(LineRun(row, row), header) for row in range(number + 2, end + 1))
             lead = None
         elif _LIST_ITEM.match(line):
             end = _list_end(lines, number, end, last)
-            yield Statement(Lines(number, end), lead)
+            yield CompletePart(LineRun(number, end), lead)
         elif _FENCE.match(line):
-            yield Statement(Lines(number, end), lead)
+            yield CompletePart(LineRun(number, end), lead)
         elif _leads(lines, end, last):
-            lead = Statement(Lines(number, end), lead if _HEADING.match(line) else None)
+            lead = CompletePart(LineRun(number, end), lead if _HEADING.match(line) else None)
         else:
             if was_list and lead and not _HEADING.match(lines[lead.lines.last - 1]):
                 lead = lead.parent  # the lead-in of the list above
-            yield from (Statement(part, lead) for part in _parts_of_paragraph(lines, number, end))
+            yield from (CompletePart(part, lead) for part in _parts_of_paragraph(lines, number, end))
             lead = lead if lead and _HEADING.match(lines[lead.lines.last - 1]) else None
         was_list = bool(_LIST_ITEM.match(line) or _FENCE.match(line))
         number = end + 1
@@ -169,14 +169,14 @@ def _list_end(lines: Sequence[str], start: int, end: int, last: int) -> int:
     return end
 
 
-def _parts_of_paragraph(lines: Sequence[str], first: int, last: int) -> list[Lines]:
+def _parts_of_paragraph(lines: Sequence[str], first: int, last: int) -> list[LineRun]:
     """The paragraph as a whole, or its sentences if it is long."""
     if sum(len(line) + 1 for line in lines[first - 1 : last]) <= _MAX_WHOLE_CHARS:
-        return [Lines(first, last)]
+        return [LineRun(first, last)]
     return sentences_of(lines, first, last)
 
 
-def sentences_of(lines: Sequence[str], first: int, last: int) -> list[Lines]:
+def sentences_of(lines: Sequence[str], first: int, last: int) -> list[LineRun]:
     """The sentences of a paragraph, which may begin and end within a line."""
     text = "\n".join(lines[first - 1 : last])
     starts = list(accumulate((len(line) + 1 for line in lines[first - 1 : last]), initial=0))
@@ -188,12 +188,12 @@ def sentences_of(lines: Sequence[str], first: int, last: int) -> list[Lines]:
     return [_at_columns(starts, first, start, end, text) for start, end in pairwise(borders) if text[start:end].strip()]
 
 
-def _at_columns(starts: Sequence[int], first: int, start: int, end: int, text: str) -> Lines:
+def _at_columns(starts: Sequence[int], first: int, start: int, end: int, text: str) -> LineRun:
     """The lines and columns of a part of a paragraph."""
     end = start + len(text[start:end].rstrip())
     row, last_row = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
     is_whole = end >= starts[last_row + 1] - 1
-    return Lines(first + row, first + last_row, start - starts[row], 0 if is_whole else end - starts[last_row])
+    return LineRun(first + row, first + last_row, start - starts[row], 0 if is_whole else end - starts[last_row])
 
 
 def _leads(lines: Sequence[str], end: int, last: int) -> bool:

@@ -16,7 +16,7 @@ from satchel.errors import UnknownBlock
 from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
 from satchel.models.search import Expansion
-from satchel.text.statements import Lines
+from satchel.text.statements import LineRun
 from satchel.workspace.block_text import is_code, own_text
 
 if TYPE_CHECKING:
@@ -47,18 +47,18 @@ class PageText:
 
     page: Block
     source: SourceText
-    lines: Mapping[str, Lines]
+    lines: Mapping[str, LineRun]
 
-    def place_of(self, hit: SearchHit) -> Lines | None:
+    def place_of(self, hit: SearchHit) -> LineRun | None:
         """The lines of a found part of a block; None if the block is not on the page."""
         own = self.lines.get(hit.block_id)
         if own is None:
             return None
         wanted = hit.content.split("\n")
         first = next((n for n in range(own.first, own.last + 1) if wanted[0] in self.source.lines[n - 1]), own.first)
-        return Lines(first, min(own.last, first + len(wanted) - 1))
+        return LineRun(first, min(own.last, first + len(wanted) - 1))
 
-    def holds(self, shown: Sequence[Lines]) -> tuple[str, ...]:
+    def holds(self, shown: Sequence[LineRun]) -> tuple[str, ...]:
         """The ids of the blocks with lines among the shown lines, in reading order."""
         ids, lasts = list(self.lines), [own.last for own in self.lines.values()]
         held: dict[str, None] = {}
@@ -107,10 +107,10 @@ def page_sections(page: Block, below: Sequence[Block]) -> Iterator[tuple[Sequenc
         last = source.spans[members[0]].first_line - 1 if members else span.last_line
         # The title of the page is shown with its summary.
         first = text.lines[page.id].last + 1 if not index and page.id in text.lines else span.first_line
-        held = text.holds([Lines(first, last)]) if first <= last else ()
+        held = text.holds([LineRun(first, last)]) if first <= last else ()
         if held:
             own = [text.lines[block_id] for block_id in held]
-            yield held, source.text(Lines(own[0].first, own[-1].last))
+            yield held, source.text(LineRun(own[0].first, own[-1].last))
 
 
 def expand_block(block_id: str, tree: BlockTree, filters: Filters) -> Expansion | None:
@@ -138,7 +138,7 @@ class _Writer:
     def __init__(self, page: Block) -> None:
         self._page = page
         self._lines: list[str] = []
-        self._own: dict[str, Lines] = {}
+        self._own: dict[str, LineRun] = {}
         self._indents: dict[str, str] = {}
         """The indentation of the blocks below a block."""
         self._headings: list[tuple[Block, int, int]] = []
@@ -173,7 +173,7 @@ class _Writer:
         self._is_list = in_list
         first = len(self._lines) + 1
         self._lines += [f"{indent}{line}" if line else line for line in text]
-        self._own[block.id] = Lines(first, len(self._lines))
+        self._own[block.id] = LineRun(first, len(self._lines))
 
     def _block_lines(self, block: Block) -> Iterator[str]:
         text = own_text(block)

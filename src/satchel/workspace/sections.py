@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from satchel.assembly.units import LineWorths, UnitText, best_runs, unit_text
 from satchel.models.block import PAGE_TYPES, BlockType
 from satchel.retrieval.ranking import WeightSet, closeness, learned_weights, probability, score_of
-from satchel.text.statements import Lines
+from satchel.text.statements import LineRun
 from satchel.text.words import IDENTIFIER, terms_of
 from satchel.workspace.pages import PageText, read_pages
 
@@ -37,8 +37,8 @@ STANDING: Final = PAGE_TYPES | {
 }
 """Types of blocks that stand on their own: they have a title, or are complete without one."""
 
-# Sections ranked for a question, those with the best blocks. On 96 questions over notes 90 show two more answers whole at
-# 4,000 tokens and three fewer at 1,000, and take a seventh more time.
+# Sections ranked for a question, those with the best blocks. On 96 questions over notes 90 show two answers more whole
+# at 4,000 tokens and three fewer at 1,000, and take a seventh more time.
 _MAX_SECTIONS: Final = 60
 
 # A section with all sections inside is one up to this size: about 200 tokens, and a heading of its own costs 30.
@@ -59,11 +59,11 @@ _BM25_K1: Final = 1.2  # the usual value: how soon repeating a word stops counti
 _BM25_B: Final = 0.6  # as for the pieces of files
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A section with found blocks, or another block that stands on its own."""
 
     text: PageText
-    lines: Lines
+    lines: LineRun
     """The lines of the section without the larger sections inside."""
     trail: tuple[str, ...]
     """The titles of the pages and sections around the section, outermost first, and its own."""
@@ -71,17 +71,17 @@ class Section(NamedTuple):
     """The found blocks."""
 
     @property
-    def places(self) -> list[Lines]:
+    def places(self) -> list[LineRun]:
         """The found lines."""
         return [place for hit in self.found if (place := self.text.place_of(hit))]
 
     @property
-    def near(self) -> Lines:
+    def near(self) -> LineRun:
         """The lines of the section; of a very long section, those around the best found lines."""
         places = self.places
         if self.lines.last - self.lines.first < _MAX_LINES or not places:
             return self.lines
-        return Lines(
+        return LineRun(
             max(self.lines.first, places[0].first - _MAX_LINES // 2),
             min(self.lines.last, places[0].last + _MAX_LINES // 2),
         )
@@ -90,14 +90,14 @@ class Section(NamedTuple):
 class RankedSection(NamedTuple):
     """A section with its calibrated relevance, and the contribution of each feature."""
 
-    section: Section
+    section: PageSection
     relevance: float
     signals: Mapping[str, float]
 
 
 def sections_of(
     hits: Sequence[SearchHit], store: Store, filters: Filters, excluded: frozenset[str] = frozenset()
-) -> list[Section]:
+) -> list[PageSection]:
     """The sections around the found blocks, without the excluded blocks."""
     trails = store.trails([hit.block_id for hit in hits], filters)
     found: dict[str, list[SearchHit]] = {}
@@ -107,7 +107,7 @@ def sections_of(
     roots = [root for root in found if root not in excluded][:_MAX_SECTIONS]
     steps = {step.id: trail[place:] for trail in trails.values() for place, step in enumerate(trail)}
     return [
-        Section(
+        PageSection(
             text=page,
             lines=_own_lines(page),
             trail=tuple(step.title for step in reversed(steps[root]) if step.title),
@@ -123,16 +123,16 @@ def _standing(trail: Sequence[Step]) -> Step:
     return next((step for step in trail if step.type in STANDING), trail[0])
 
 
-def _own_lines(page: PageText) -> Lines:
+def _own_lines(page: PageText) -> LineRun:
     source = page.source
     members = source.members(0)
     if not members or source.size(source.spans[0]) <= _SMALL_SECTION_CHARS:
-        return Lines(1, len(source.lines))
-    return source.without_blank_ends(Lines(1, max(1, source.spans[members[0]].first_line - 1)))
+        return LineRun(1, len(source.lines))
+    return source.without_blank_ends(LineRun(1, max(1, source.spans[members[0]].first_line - 1)))
 
 
 def rank_sections(
-    question: ParsedQuestion, sections: Sequence[Section], embedder: Embedder | None
+    question: ParsedQuestion, sections: Sequence[PageSection], embedder: Embedder | None
 ) -> list[RankedSection]:
     """The sections with their calibrated relevance, best first."""
     weights = learned_weights(WeightSet.SECTIONS)
@@ -148,19 +148,19 @@ def rank_sections(
     return sorted(ranked, key=lambda entry: (-entry.relevance, entry.section.text.page.id))
 
 
-def section_unit(section: Section, question: ParsedQuestion, most_chars: int) -> UnitText:
+def section_unit(section: PageSection, question: ParsedQuestion, most_chars: int) -> UnitText:
     """The text of a section: whole, or its heading and the best of its complete paragraphs, lists and rows."""
     source = section.text.source
-    everything = Lines(1, len(source.lines))
+    everything = LineRun(1, len(source.lines))
     if source.chars(section.lines) <= most_chars:
         return unit_text(source, everything, [section.lines])
     worth_of = partial(LineWorths(question.terms).of_run, source, found=section.places)
-    runs = best_runs(source, section.near, [Lines(1, 1)], worth_of, most_chars)
+    runs = best_runs(source, section.near, [LineRun(1, 1)], worth_of, most_chars)
     return unit_text(source, everything, runs)
 
 
 def features_of(
-    question: ParsedQuestion, sections: Sequence[Section], embedder: Embedder | None
+    question: ParsedQuestion, sections: Sequence[PageSection], embedder: Embedder | None
 ) -> list[dict[str, float]]:
     """The features of each section for the ranking."""
     titles = [" › ".join(section.trail) for section in sections]
