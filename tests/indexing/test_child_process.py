@@ -13,6 +13,7 @@ import pytest
 from satchel.indexing.child_process import ChildProcess
 from satchel.indexing.parse import Parsers, SourceFile
 from tests.indexing.test_reading_code import PYTHON
+from tests.support.waiting import HANG_SECONDS
 
 
 def test_nothing_in_the_folder_is_executed_by_indexing_it(tmp_path: Path) -> None:
@@ -107,3 +108,36 @@ def test_every_text_crosses_process_borders_unchanged(text: str) -> None:
     assert decode(encode(prepared), list[Prepared]) == prepared
     job = Job(text, text, data=b"\xff\x00")
     assert decode(encode(job), Job) == job
+
+
+DECODING_AT_ONCE = """
+import gc, sys, threading
+from typing import NamedTuple
+from satchel.indexing.child_process import decode, encode
+
+gc.set_threshold(1)
+sys.setswitchinterval(1e-6)
+for number in range(40):
+    class Inner(NamedTuple):
+        text: str
+        numbers: "list[int]"
+    Outer = NamedTuple("Outer", [(f"field_{i}", "tuple[Inner, ...]") for i in range(12)])
+    Outer.__module__ = Inner.__module__ = "__main__"
+    data, start = encode(((),) * 12), threading.Barrier(4)
+    def read(outer=Outer, data=data, start=start):
+        start.wait()
+        decode(data, outer)
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_threads_may_decode_the_first_message_of_a_type_at_once() -> None:
+    """Two threads that make a msgspec decoder of one type crash the process; it is started apart for that reason."""
+    done = subprocess.run(
+        [sys.executable, "-c", DECODING_AT_ONCE], capture_output=True, timeout=HANG_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -624,12 +624,14 @@ def _segments(source: SourceText, found: LineRun) -> Iterator[tuple[FoundBlock, 
 
 
 def _is_scrap(block: FoundBlock, lines: LineRun) -> bool:
-    """True for a few characters outside of all named blocks (a closing bracket), imports, and front matter."""
+    """True for a short constant or a few characters outside of all definitions, for imports, and for front matter."""
     if block.source.is_prose and lines.first == 1 and block.source.lines[0].strip() in _FRONT_MATTER:
         return not block.span.qualified
-    is_whole = bool(block.span.qualified) and block.lines == block.around and not block.source.is_prose
     text = [line for line in block.source.text(lines).split("\n") if line.strip()]
     is_short = sum(len(line.strip()) for line in text) < _MIN_LOOSE_CHARS
+    is_whole = bool(block.span.qualified) and block.lines == block.around and not block.source.is_prose
+    if is_whole and is_short and block.span.type in _INNER:
+        return True  # `logger = getLogger(__name__)`
     return not is_whole and (is_short or (not block.source.is_prose and all(map(_IMPORT.match, text))))
 
 

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, NamedTuple, Self, TypeVar, cast
@@ -93,9 +93,19 @@ def _read_exactly(pipe: IO[bytes], length: int) -> bytes:
     return data
 
 
-@cache
+_decoders: Final[dict[Hashable, msgspec.msgpack.Decoder[Any]]] = {}
+_decoders_lock: Final = threading.Lock()
+
+
 def _decoder(message_type: Hashable) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(message_type)
+    """The decoder of a type, made by one thread at a time: msgspec 0.22 crashes where two make one of the same type."""
+    decoder = _decoders.get(message_type)
+    if decoder is None:
+        with _decoders_lock:
+            decoder = _decoders.get(message_type)
+            if decoder is None:
+                decoder = _decoders[message_type] = msgspec.msgpack.Decoder(message_type)
+    return decoder
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
