@@ -118,6 +118,7 @@ def test_copies_and_translations_are_shown_once(tmp_path: Path) -> None:
         context = client.build("how does the pilot find the harbor", token_budget=2000)
     assert context.text.count("harbor_7 = open_harbor") == 1
     assert [entry.reason for entry in context.ledger].count(Reason.DUPLICATE) == 1
+    assert sum(f"much the same in {system}/pilot.py" in context.text for system in ("unix", "windows")) == 1
     for language, line in {"de": "Der Lotse führt ins Pilot-Becken.", "en": "The pilot leads into the basin."}.items():
         (root / "docs" / language).mkdir(parents=True)
         (root / "docs" / language / "basin.md").write_text(f"# Pilot basin\n\n{line}\n")
@@ -136,6 +137,32 @@ def test_the_budget_is_used_for_what_is_useful_or_for_all_of_it(folder: Path) ->
     assert useful.tokens < everything.tokens <= 8000
     assert "not-worth-its-tokens" in {entry.reason for entry in useful.ledger}
     assert "not-worth-its-tokens" not in {entry.reason for entry in everything.ledger}
+
+
+def test_overloads_follow_the_definition_that_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    body = "\n".join(f"        self.log({i}, ship.name, ship.draught, self.berths[{i}])" for i in range(8))
+    (tmp_path / "work" / "quay.py").write_text(
+        "class Quay:\n    @overload\n    def moor(self, ship: Boat) -> None: ...\n\n"
+        "    @overload\n    def moor(self, ship: Tanker, tugs: int) -> None: ...\n\n"
+        f"    def moor(self, ship, tugs=0):\n{body}\n\n    def unmoor(self, ship):\n{body}\n"
+    )
+    with opened(tmp_path / "work") as client:
+        context = client.build("moor", token_budget=1000)
+    assert "def moor(self, ship: Tanker, tugs: int)" in context.text
+    assert "self.berths[7]" in context.text
+
+
+def test_a_unit_of_a_single_short_line_is_not_shown_beside_others(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    (root / "harbor").mkdir(parents=True)
+    (root / "harbor" / "pilot_flag.py").write_text("PILOT = 1\n")
+    (root / "harbor" / "pilot.py").write_text(
+        "def pilot_ship(ship):\n    ship.follow(pilot_of(ship))\n    return ship\n"
+    )
+    with opened(root) as client:
+        context = client.build("how does the pilot lead a ship into the harbor", token_budget=1000)
+    assert [source.path for source in context.sources] == ["harbor/pilot.py"]
 
 
 def test_imports_and_closing_brackets_are_no_answer(tmp_path: Path) -> None:

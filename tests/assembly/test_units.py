@@ -5,7 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.assembly.units import ELISION_MARK, SourceText, cut_elisions, elided_lines, elisions_in, unit_text
+from satchel.assembly.units import (
+    ELISION_MARK,
+    SourceText,
+    best_runs,
+    cut_elisions,
+    elided_lines,
+    elisions_in,
+    on_its_own,
+    unit_text,
+)
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
 from satchel.text.statements import LineRun, sentences_of, statements
 
@@ -68,6 +77,42 @@ def test_an_elision_names_the_blocks_that_it_leaves_out() -> None:
 def test_a_gap_that_costs_no_more_than_its_elision_is_filled() -> None:
     lines = ["a = 1", "b = 2", "c = 3"]
     assert unit_text(SourceText(lines), LineRun(1, 3), [LineRun(1, 1), LineRun(3, 3)]).text == "a = 1\nb = 2\nc = 3"
+
+
+def test_a_short_last_line_is_shown_in_place_of_an_elision_of_one_line() -> None:
+    lines = ["def f():", "    first = 1", "    return first"]
+    assert unit_text(SourceText(lines), LineRun(1, 3), [LineRun(1, 2)]).text == "\n".join(lines)
+    long = [*lines[:2], f"    return {'x' * 80}"]
+    assert unit_text(SourceText(long), LineRun(1, 3), [LineRun(1, 2)]).text.endswith("⋮ 1 line (3)")
+
+
+def test_lines_inside_a_block_get_its_head_and_a_mark_at_both_ends() -> None:
+    lines = ["class A:", "    a = 1", "    b = 2", "    c = 3", "    d = 4", "    e = 5", "    f = 6", "    g = 7"]
+    spans = [OutlineBlock("class", "A", "A", WHOLE_FILE, 1, 8, "class A")]
+    source = SourceText(lines, spans)
+    around, runs = on_its_own(source, LineRun(5, 5), [LineRun(5, 5)])
+    assert unit_text(source, around, runs).text == "class A:\n⋮ 3 lines (2-4)\n    d = 4\n⋮ 3 lines (6-8)"
+
+
+def test_a_block_that_begins_in_the_lines_is_marked_as_going_on() -> None:
+    lines = ["a = 1", "def f():", *(f"    x{i} = call_{i}()" for i in range(6))]
+    source = SourceText(lines, [OutlineBlock("function", "f", "f", WHOLE_FILE, 2, 8, "def f()")])
+    around, runs = on_its_own(source, LineRun(1, 3), [LineRun(1, 3)])
+    assert unit_text(source, around, runs).text.endswith("⋮ 5 lines (4-8)")
+
+
+def test_an_excerpt_prefers_statements_that_need_no_elision_between_them() -> None:
+    lines = [f"step_{i} = prepare_the_harbor_for_the_ship({i})" for i in range(9)]
+    source = SourceText(lines)
+    worth = {4: 1.0, 5: 0.9, 8: 0.95}
+    runs = best_runs(source, LineRun(1, 9), [], lambda run: worth.get(run.first, 0.1), 2 * len(lines[0]) + 8)
+    assert sorted(runs) == [LineRun(4, 4), LineRun(5, 5)]
+
+
+def test_a_few_words_belong_to_the_paragraph_that_they_introduce() -> None:
+    lines = ["prints", "", "```text", "one", "```"]
+    (fence,) = statements(lines, 1, 5, is_prose=True)
+    assert (fence.lines, fence.parent and fence.parent.lines) == (LineRun(3, 5), LineRun(1, 1))
 
 
 def test_a_source_line_that_looks_like_an_elision_gets_a_shorter_mark_than_ours() -> None:

@@ -15,7 +15,7 @@ from satchel.assembly.layout import ChunkLayout, source_of
 from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
 from satchel.assembly.pipeline import Built, Recipe, build
 from satchel.assembly.render.format import format_for
-from satchel.assembly.units import cut_elisions
+from satchel.assembly.units import cut_elisions, elisions_in
 from satchel.errors import InvalidHit, InvalidOption
 from satchel.models.chunk import Candidate, CandidateKind, EntityResult, FormattedChunk, KnowledgeChunk, Trim, alone
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
@@ -123,6 +123,8 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
             if len(text) < min_content_length or len(text) >= len(candidate.text):
                 return None
             trimmed = _cut(candidate, text)
+            if trimmed.candidate.elided and not _has_source_lines(text, candidate.text):
+                return None
             over = cost(trimmed.candidate) - room
             if over <= 0:
                 return trimmed
@@ -131,6 +133,11 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
         return None
 
     return trim
+
+
+def _has_source_lines(text: str, unit: str) -> bool:
+    """True if the text has more than elision lines, of which the whole unit tells the mark."""
+    return len(elisions_in(text, unit)) < sum(bool(line.strip()) for line in text.split("\n"))
 
 
 def _whole_lines(text: str, full: str) -> str:

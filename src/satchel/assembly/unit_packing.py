@@ -25,6 +25,7 @@ from satchel.assembly.units import (
     UnitText,
     best_runs,
     lines_between,
+    on_its_own,
     plain_heading,
     unit_text,
 )
@@ -45,7 +46,7 @@ Sources = Callable[[str], SourceText | None]
 # Value of showing a file at all, as a share of showing all that is needed of it: the reader can open the rest. In a
 # small budget most of the value is to name the right places; a large budget shows them whole.
 _FILE_KNOWN_SHARE: Final = 0.4
-_FILE_KNOWN_SHARE_SMALL: Final = 0.75
+_FILE_KNOWN_SHARE_SMALL: Final = 0.6
 _SMALL_BUDGET_TOKENS: Final = 1000
 
 # Value of a block's head, as a share of the whole block: it says what the block is.
@@ -57,16 +58,19 @@ _PASSAGE_EXCERPT_SHARE: Final = 0.35
 # Weight of the question's words against plain length in the value of the lines shown.
 _WORTH_WEIGHT: Final = 0.6
 
-# Tokens of a heading, a fence and a separator: of a new file, and of a further piece of the same file.
-_FILE_FRAME_TOKENS: Final = 26
+# Tokens of a heading without its path, a fence and a separator: of a new file, and of a further piece of the same file.
+_FILE_FRAME_TOKENS: Final = 20
 _PIECE_FRAME_TOKENS: Final = 18
+
+# Characters of a path per token.
+_PATH_CHARS_PER_TOKEN: Final = 4
 
 # The found pieces of a file share its need by their own scores to this power: the best one is mostly the right one.
 _PIECE_SHARPNESS: Final = 3.0
 
 # The smallest excerpt, as a share of the budget, within these bounds in tokens: eight lines say what a block is about.
-_EXCERPT_BUDGET_SHARE: Final = 0.06
-_MIN_EXCERPT_TOKENS: Final = 70
+_EXCERPT_BUDGET_SHARE: Final = 0.09
+_MIN_EXCERPT_TOKENS: Final = 90
 _MAX_EXCERPT_TOKENS: Final = 160
 
 # Three or four sentences: an answer is a sentence with its neighbours.
@@ -82,9 +86,15 @@ _DEFINITION_SHARE: Final = 0.5
 # Of the need of a file that defines what was asked for: half is the definition itself.
 _DEFINITION_NEED: Final = 0.5
 
-# Least expected value per token: below, a token is more likely to distract than to help. On the development questions
-# 0.00005 loses 0.01 of the coverage at 4,000 tokens, for 500 tokens less.
-_MIN_VALUE_PER_TOKEN: Final = 0.000015
+# Of the other half, where the name has several definitions in the file (overloads, implementations of traits).
+_OVERLOADS_NEED: Final = 0.6
+_MAX_OVERLOADS: Final = 4
+
+# Least expected value of all tokens of a large budget: a token with less is more likely to distract than to help.
+# Whoever gives a larger budget wants more to be looked at, so the least value of a token falls with it. On the
+# development questions 0.12 shows 0.01 more of the expected files at 8,000 tokens, and half as much text again.
+_MIN_VALUE_OF_BUDGET: Final = 0.2
+_LARGE_BUDGET_TOKENS: Final = 3300  # smaller budgets are for depth: their unspent tokens help nobody
 
 # Smaller renditions count as this many tokens: otherwise lines that fit anywhere would go before lines that answer.
 _MIN_COUNTED_TOKENS: Final = 40
@@ -95,6 +105,9 @@ _MIN_COUNTED_PASSAGE_TOKENS: Final = 300
 
 # With less room left, not even the heading and a line of another block fit.
 _MIN_ROOM_TOKENS: Final = 30
+
+# A unit with fewer tokens is a fragment: `end`, `}`, an import.
+_MIN_UNIT_TOKENS: Final = 12
 
 # Blocks of a file that are looked at, those with the most need: bounds the time of a question.
 _MAX_BLOCKS_PER_FILE: Final = 8
@@ -199,6 +212,8 @@ class FoundBlock:
     """True if a rendition did not fit: larger ones will not fit either."""
     is_twin: bool = False
     """True if a chosen block of another file has mostly the same lines."""
+    copies: list[str] = field(default_factory=list)
+    """The paths of the files whose blocks are twins of this block."""
     tokens: int = 0
     """The tokens of the chosen rendition."""
 
@@ -276,7 +291,7 @@ class UnitPacker:
     @cached_property
     def least(self) -> float:
         """The least expected value per token."""
-        return 0.0 if self.fill_all else _MIN_VALUE_PER_TOKEN
+        return 0.0 if self.fill_all else _MIN_VALUE_OF_BUDGET / max(self.budget, _LARGE_BUDGET_TOKENS)
 
     @cached_property
     def known_share(self) -> float:
@@ -360,6 +375,7 @@ class UnitPacker:
             whole_lines=False,
             elided=shown.elided,
             leads=any(block.is_definition for block in blocks),
+            copies=tuple(dict.fromkeys(path for block in blocks for path in block.copies)),
             of_lines=0 if name or shown.last - shown.first + 1 == len(source.lines) else len(source.lines),
         )
 
@@ -443,17 +459,28 @@ class _Selection:
         if not block.chosen and (twin := self._twin(block)):
             self.twins |= {candidate.place: twin.candidates[0].place for candidate in block.candidates}
             block.is_twin = True
+            twin.copies.append(block.candidates[0].path)
             return
-        tokens = self.packer.counter.count(unit_text(block.source, block.around, offer.rendition.runs).text)
-        cost = tokens - block.tokens + offer.file.frame(block)
-        if cost > self.room:
-            block.refused = True
+        frame = offer.file.frame(block)
+        block.chosen = offer.rendition
+        shown = _shown([block])[2]
+        tokens = self.packer.counter.count(shown.text)
+        cost = tokens - block.tokens + frame
+        if cost > self.room or self._is_fragment(block, shown):
+            block.chosen, block.refused = offer.instead_of, True
             return
         self.room -= cost
-        if not block.chosen:
+        if not offer.instead_of:
             self.texts.append((block, block.line_set))
         offer.file.is_open = True
-        block.chosen, block.tokens = offer.rendition, tokens
+        block.tokens = tokens
+
+    def _is_fragment(self, block: FoundBlock, shown: UnitText) -> bool:
+        """True for a single short line: it says less than the heading above it."""
+        if block.is_definition:
+            return False
+        lines = [line for run in shown.shown for line in block.source.text(run).split("\n") if line.strip()]
+        return len(lines) <= 1 and self.packer.counter.count("".join(lines)) < _MIN_UNIT_TOKENS
 
     def _twin(self, block: FoundBlock) -> FoundBlock | None:
         """The chosen block of another file with mostly the same lines: a copy for another system or version."""
@@ -545,7 +572,10 @@ class FileNeed:
 
     def frame(self, block: FoundBlock) -> int:
         """The tokens of the heading that the block's first rendition needs."""
-        return 0 if block.chosen else _PIECE_FRAME_TOKENS if self.is_open else _FILE_FRAME_TOKENS
+        if block.chosen:
+            return 0
+        path_tokens = len(self.candidates[0].path) // _PATH_CHARS_PER_TOKEN
+        return _PIECE_FRAME_TOKENS if self.is_open else _FILE_FRAME_TOKENS + path_tokens
 
     @cached_property
     def _shares(self) -> list[float]:
@@ -585,23 +615,32 @@ class FileNeed:
         return list(blocks.values())
 
     def _prefer_definition(self, source: SourceText, blocks: dict[LineRun, FoundBlock], symbol: str) -> None:
-        """Give half of the need to the block that defines the name, found or not, and the rest to the others."""
+        """Give half of the need to the block that defines the name, found or not, and most of the rest to overloads."""
         named = [span for span in source.spans if symbol in (span.name, source.plain(span.qualified))]
+        named.sort(key=lambda span: (span.type == BlockType.IMPL, span.first_line - span.last_line))
         if not named:
             return
-        span = max(named, key=lambda span: (span.type != BlockType.IMPL, span.last_line - span.first_line))
+        definition, *overloads = [self._definition(source, span, blocks) for span in named[: 1 + _MAX_OVERLOADS]]
+        definition.is_definition = True
+        others = sum(block.share for block in blocks.values()) or 1.0
+        rest = (1 - _DEFINITION_NEED) * (1 - _OVERLOADS_NEED if overloads else 1.0)
+        for block in blocks.values():
+            block.share *= rest / others
+        for overload in overloads:
+            overload.share = (1 - _DEFINITION_NEED) * _OVERLOADS_NEED / len(overloads)
+        definition.share = _DEFINITION_NEED if blocks or overloads else 1.0
+        blocks |= {block.lines: block for block in (*overloads, definition)}
+
+    def _definition(self, source: SourceText, span: OutlineBlock, blocks: dict[LineRun, FoundBlock]) -> FoundBlock:
+        """The block of a span that has the name, in place of the found blocks inside it."""
         lines = LineRun(span.first_line, span.last_line)
-        definition = FoundBlock(
-            source, span, lines, lines, found=[lines], candidates=self.candidates[:1], is_definition=True
-        )
+        if source.chars(lines) <= _MIN_BLOCK_CHARS:
+            lines = source.paragraph(lines)
+        definition = FoundBlock(source, span, lines, lines, found=[lines], candidates=self.candidates[:1])
         for inside in [place for place in blocks if lines.first <= place.first and place.last <= lines.last]:
             block = blocks.pop(inside)
             definition.candidates += [each for each in block.candidates if each not in definition.candidates]
-        others = sum(block.share for block in blocks.values()) or 1.0
-        for block in blocks.values():
-            block.share *= (1 - _DEFINITION_NEED) / others
-        definition.share = _DEFINITION_NEED if blocks else 1.0
-        blocks[lines] = definition
+        return definition
 
 
 def _fullness(block: FoundBlock) -> float:
@@ -750,22 +789,25 @@ def _gap(one: FoundBlock, other: FoundBlock) -> int:
 
 def _shown(blocks: Sequence[FoundBlock]) -> tuple[str, str, UnitText]:
     """The name, the kind and the text of a unit."""
-    source = blocks[0].source
+    source, first = blocks[0].source, blocks[0]
     runs = [run for block in blocks for run in block.runs]
-    first = blocks[0]
     is_within = first.lines.first >= first.span.first_line and first.lines.last <= first.span.last_line
     if (len(blocks) == 1 and is_within) or (
         source.is_prose and all(_belong_together(first, block) for block in blocks)
     ):
-        return source.name(first.span), first.span.type, unit_text(source, first.around, runs)
-    around = _class_of(blocks[0])
-    if around is not None and not source.is_prose and all(_class_of(block) == around for block in blocks):
-        runs += source.head(around)
-        names = [block.span.name for block in blocks if block.span != around]
-        name = f"{around.qualified}.{names[0]}" if len(names) == 1 else around.qualified
-        return source.plain(name), around.type, unit_text(source, LineRun(around.first_line, around.last_line), runs)
-    lines = source.completed(LineRun(first.lines.first, max(block.around.last for block in blocks)))
-    return _names(source, blocks), first.span.type, unit_text(source, lines, runs)
+        around, name, kind = first.around, source.name(first.span), first.span.type
+        if not source.is_prose and first.lines.first > first.span.first_line:
+            runs += source.head(first.span)
+    elif (parent := _class_of(first)) and not source.is_prose and all(_class_of(block) == parent for block in blocks):
+        runs += source.head(parent)
+        names = [block.span.name for block in blocks if block.span != parent]
+        name = source.plain(f"{parent.qualified}.{names[0]}" if len(names) == 1 else parent.qualified)
+        around, kind = LineRun(parent.first_line, parent.last_line), parent.type
+    else:
+        around = LineRun(first.lines.first, max(block.around.last for block in blocks))
+        name, kind = _names(source, blocks), first.span.type
+    around, runs = on_its_own(source, around, runs)
+    return name, kind, unit_text(source, around, runs)
 
 
 def _names(source: SourceText, blocks: Sequence[FoundBlock]) -> str:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
@@ -49,6 +50,9 @@ _NEIGHBOURS: Final = 4
 
 # A shorter statement counts as this long.
 _MIN_STATEMENT_CHARS: Final = 160
+
+# Characters of an elision line with the number of lines, their places and a name.
+_ELISION_CHARS: Final = 50
 
 # Lines on each side in which the ends of a found passage's sentences are looked for.
 _MAX_SENTENCE_LINES: Final = 6
@@ -368,11 +372,13 @@ def unit_text(source: SourceText, around: LineRun, runs: Sequence[LineRun]) -> U
     """The text of the runs within `around`, with an elision line for each gap."""
     runs = joined(runs, source)
     first, last = around.first, around.last
-    # Blank lines at the ends of the block are not missed.
-    if not any(line.strip() for line in source.lines[first - 1 : runs[0].first - 1]):
-        first = runs[0].first
-    if not any(line.strip() for line in source.lines[runs[-1].last : last]):
-        last = runs[-1].last
+    # At the ends, blank lines are not missed, and a short line costs less than the elision line in its place.
+    if _costs_less_than_elision(source, before := LineRun(first, runs[0].first - 1)):
+        first = runs[0].first if _is_blank(source, before) else first
+        runs[0] = LineRun(first, runs[0].last, 0 if first < runs[0].first else runs[0].start, runs[0].end)
+    if _costs_less_than_elision(source, after := LineRun(runs[-1].last + 1, last)):
+        last = runs[-1].last if _is_blank(source, after) else last
+        runs[-1] = LineRun(runs[-1].first, last, runs[-1].start, 0 if last > runs[-1].last else runs[-1].end)
     # A line that is shown in part counts as left out: `expand` returns it whole.
     gaps = [
         LineRun(first_missing, last_missing)
@@ -393,6 +399,31 @@ def unit_text(source: SourceText, around: LineRun, runs: Sequence[LineRun]) -> U
         if run is not None:
             parts.append(source.text(run))
     return UnitText("\n".join(parts), first, last, runs, elided_lines(elisions))
+
+
+def _is_blank(source: SourceText, lines: LineRun) -> bool:
+    return not any(line.strip() for line in source.lines[lines.first - 1 : lines.last])
+
+
+def _costs_less_than_elision(source: SourceText, lines: LineRun) -> bool:
+    """True for blank lines, and for a single short line among them."""
+    texts = [line for line in source.lines[lines.first - 1 : lines.last] if line.strip()]
+    return len(texts) <= 1 and sum(map(len, texts)) <= _FILLED_GAP_CHARS
+
+
+def on_its_own(source: SourceText, around: LineRun, runs: Sequence[LineRun]) -> tuple[LineRun, list[LineRun]]:
+    """The lines widened to the blocks that they begin or end inside, and the runs with the head of the block around.
+
+    Without it, lines from the middle of a block would look like a block of their own.
+    """
+    runs = list(runs)
+    around = LineRun(min(around.first, *(run.first for run in runs)), max(around.last, *(run.last for run in runs)))
+    page, index = source.page(around.first), source.innermost(around.first)
+    if index != WHOLE_FILE and page.first <= source.spans[index].first_line < around.first:
+        span = source.spans[index]
+        around = LineRun(span.first_line, max(around.last, span.last_line))
+        runs = [*source.head(span), *runs]
+    return LineRun(around.first, min(source.completed(around).last, max(around.last, page.last))), runs
 
 
 def _mark_length(line: str) -> int:
@@ -465,22 +496,36 @@ class LineWorths:
 def best_runs(
     source: SourceText, block: LineRun, head: Sequence[LineRun], worth_of: Callable[[LineRun], float], room: int
 ) -> list[LineRun]:
-    """The head and the most valuable complete statements within `room` characters, as runs of lines."""
+    """The head and the most valuable complete statements within `room` characters, as runs of lines.
+
+    A statement beside a chosen one needs no elision line, so it is preferred to an equal statement elsewhere.
+    """
     body_first = max(block.first, head[-1].last + 1 if head else 0)
     parts = statements(source.lines, body_first, block.last, is_prose=source.is_prose)
     chosen = _Chosen(source, room)
     for run in head:
         chosen.add(run)
-    for statement in sorted(parts, key=lambda part: -_density(source, part.lines, worth_of)):
-        chosen.add_if_room(statement)
+    order = [(-_density(source, part.lines, worth_of, apart=place > 0), place) for place, part in enumerate(parts)]
+    heapify(order)
+    taken: set[int] = set()
+    while order:
+        _, place = heappop(order)
+        if place not in taken and chosen.add_if_room(parts[place]):
+            taken.add(place)
+            for beside in (place - 1, place + 1):
+                if 0 <= beside < len(parts) and beside not in taken:
+                    heappush(order, (-_density(source, parts[beside].lines, worth_of, apart=False), beside))
     if len(chosen.runs) == len(head):
         chosen.add_first_lines(parts)
     return chosen.runs or [LineRun(block.first, block.first)]
 
 
-def _density(source: SourceText, lines: LineRun, worth_of: Callable[[LineRun], float]) -> float:
-    """The worth of some lines per character; a short statement is not better for being short."""
-    return worth_of(lines) / max(_MIN_STATEMENT_CHARS, source.chars(lines))
+def _density(source: SourceText, lines: LineRun, worth_of: Callable[[LineRun], float], *, apart: bool) -> float:
+    """The worth of some lines per character, with the elision line if they stand apart from other shown lines.
+
+    A short statement is not better for being short.
+    """
+    return worth_of(lines) / (max(_MIN_STATEMENT_CHARS, source.chars(lines)) + _ELISION_CHARS * apart)
 
 
 @dataclass(eq=False)
@@ -495,17 +540,19 @@ class _Chosen:
         self.runs.append(run)
         self.room -= self.source.chars(run)
 
-    def add_if_room(self, statement: CompletePart) -> None:
-        """Add a statement with the heads of the statements around it."""
+    def add_if_room(self, statement: CompletePart) -> bool:
+        """Add a statement with the heads of the statements around it; False if they do not fit."""
         needed = [statement.lines]
         parent = statement.parent
         while parent is not None:
             if parent.lines not in self.runs:
                 needed.append(parent.lines)
             parent = parent.parent
-        if sum(map(self.source.chars, needed)) <= self.room:
-            for run in needed:
-                self.add(run)
+        if sum(map(self.source.chars, needed)) > self.room:
+            return False
+        for run in needed:
+            self.add(run)
+        return True
 
     def add_first_lines(self, parts: Sequence[CompletePart]) -> None:
         """Add the first lines of a block whose statements are all longer than the room."""

@@ -179,6 +179,7 @@ class Candidate(NamedTuple):
     `leads` is true for the definition that was asked for by name: it comes first in its file.
     `of_lines` counts the lines of the file where the text is a run of lines outside of all named blocks.
     `is_passage` is true for a passage of a document, whose relevance is its own and not its document's.
+    `copies` are the paths of files with mostly the same text, which are not shown.
     """
 
     place: int
@@ -208,6 +209,7 @@ class Candidate(NamedTuple):
     leads: bool = False
     of_lines: int = 0
     is_passage: bool = False
+    copies: tuple[str, ...] = ()
 
 
 class Piece(NamedTuple):

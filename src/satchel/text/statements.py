@@ -17,6 +17,9 @@ _MAX_WHOLE_CHARS: Final = 400
 # A longer list is shown by the item: about 300 tokens.
 _MAX_WHOLE_LIST_CHARS: Final = 1200
 
+# A shorter paragraph belongs to what follows: "prints", "For example".
+_MIN_PARAGRAPH_CHARS: Final = 45
+
 # A shorter sentence belongs to the next: a clause number, an abbreviation.
 _MIN_SENTENCE_CHARS: Final = 25
 
@@ -141,7 +144,7 @@ def _paragraphs(lines: Sequence[str], first: int, last: int) -> Iterator[Complet
             yield CompletePart(LineRun(number, end), lead)
         elif _FENCE.match(line):
             yield CompletePart(LineRun(number, end), lead)
-        elif _leads(lines, end, last):
+        elif _leads(lines, number, end, last):
             lead = CompletePart(LineRun(number, end), lead if _HEADING.match(line) else None)
         else:
             if was_list and lead and not _HEADING.match(lines[lead.lines.last - 1]):
@@ -196,11 +199,13 @@ def _at_columns(starts: Sequence[int], first: int, start: int, end: int, text: s
     return LineRun(first + row, first + last_row, start - starts[row], 0 if is_whole else end - starts[last_row])
 
 
-def _leads(lines: Sequence[str], end: int, last: int) -> bool:
-    """True if the paragraph that ends at a line introduces what follows: a heading, or a colon before a list."""
+def _leads(lines: Sequence[str], start: int, end: int, last: int) -> bool:
+    """True if the paragraph introduces what follows: a heading, a few words, or a colon before a list."""
     if not any(lines[i].strip() for i in range(end, last)):
         return False
-    return bool(_HEADING.match(lines[end - 1])) or lines[end - 1].rstrip().endswith(":")
+    if _HEADING.match(lines[end - 1]) or lines[end - 1].rstrip().endswith(":"):
+        return True
+    return start == end and len(lines[end - 1].strip()) < _MIN_PARAGRAPH_CHARS
 
 
 def _block_end(lines: Sequence[str], start: int, last: int) -> int:

@@ -29,6 +29,9 @@ Fields: TypeAlias = dict[str, str | int | None]
 SYSTEM_SECTION: Final = "system"
 """The section of the caller's instructions, rendered without escaping."""
 
+# Copies named in a heading: each costs as much as a line of text.
+_MAX_COPIES: Final = 2
+
 NOTHING_FOUND: Final = "_No relevant content found._"
 """The text of an empty workspace section."""
 
@@ -308,7 +311,7 @@ class TextFormat(Format):
         words, lead = line_words(*lines), piece.lead
         if self.is_named and lead.of_lines:
             words += f" of {lead.of_lines}"
-        return ", ".join(filter(None, (words, elided_words(lead.elided))))
+        return ", ".join(filter(None, (words, elided_words(lead.elided), copies_words(lead.copies))))
 
     def _block_heading(self, piece: Piece) -> str:
         """`[3] [page title] [type] (path, date)`: the line above a block."""
@@ -323,6 +326,12 @@ class TextFormat(Format):
 def elided_words(count: int) -> str:
     """`12 not shown`: the number of lines that elision lines stand for; empty for none."""
     return f"{count} not shown" if count else ""
+
+
+def copies_words(paths: Sequence[str]) -> str:
+    """`much the same in win/pipe.c`: the files whose text is shown once; empty for none."""
+    named = [*map(heading_text, paths[:_MAX_COPIES]), *["…"] * (len(paths) > _MAX_COPIES)]
+    return f"much the same in {', '.join(named)}" if paths else ""
 
 
 def entity_fields(piece: Piece) -> Fields:

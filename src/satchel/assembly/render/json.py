@@ -136,6 +136,7 @@ class JsonFormat(Format):
             "startLine": first,
             "endLine": last,
             "elided": item.elided or None,
+            "copies": list(item.copies) or None,
             "page": item.page or None,
             "language": item.language or None,
             "relevance": piece.relevance if self.options.include_scores else None,

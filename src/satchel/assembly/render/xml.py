@@ -113,6 +113,7 @@ class XmlFormat(Format):
             "symbol": self.symbol(piece) or None,
             "lines": f"{lines[0]}-{lines[1]}" if lines else None,
             "elided": item.elided or None,
+            "copies": ", ".join(item.copies) or None,
             "page": item.page or None,
             "language": item.language or None,
         }
