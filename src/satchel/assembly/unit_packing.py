@@ -17,17 +17,22 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from satchel.assembly.found_blocks import (
+    MIN_BLOCK_CHARS,
+    FoundBlock,
+    Rendition,
+    fullness,
+    instead_of_scraps,
+    is_scrap,
+    segments_of,
+)
 from satchel.assembly.pipeline import Formed, Merged
+from satchel.assembly.unit_forming import form_unit, together
 from satchel.assembly.units import (
-    CLOSING,
     LineWorths,
     SourceText,
     UnitText,
     best_runs,
-    lines_between,
-    on_its_own,
-    plain_heading,
-    unit_text,
 )
 from satchel.models.block import BlockType
 from satchel.models.context import Reason
@@ -46,7 +51,9 @@ Sources = Callable[[str], SourceText | None]
 # Value of showing a file at all, as a share of showing all that is needed of it: the reader can open the rest. In a
 # small budget most of the value is to name the right places; a large budget shows them whole.
 _FILE_KNOWN_SHARE: Final = 0.4
+
 _FILE_KNOWN_SHARE_SMALL: Final = 0.6
+
 _SMALL_BUDGET_TOKENS: Final = 1000
 
 # Value of a block's head, as a share of the whole block: it says what the block is.
@@ -60,6 +67,7 @@ _WORTH_WEIGHT: Final = 0.6
 
 # Tokens of a heading without its path, a fence and a separator: of a new file, and of a further piece of the same file.
 _FILE_FRAME_TOKENS: Final = 20
+
 _PIECE_FRAME_TOKENS: Final = 18
 
 # Characters of a path per token.
@@ -70,7 +78,9 @@ _PIECE_SHARPNESS: Final = 3.0
 
 # The smallest excerpt, as a share of the budget, within these bounds in tokens: eight lines say what a block is about.
 _EXCERPT_BUDGET_SHARE: Final = 0.09
+
 _MIN_EXCERPT_TOKENS: Final = 90
+
 _MAX_EXCERPT_TOKENS: Final = 160
 
 # Three or four sentences: an answer is a sentence with its neighbours.
@@ -81,6 +91,7 @@ _WHOLE_OR_NOTHING: Final = 1.5
 
 # No block takes more than this share of the budget; the definition that was asked for by name may take half.
 _MAX_BLOCK_SHARE: Final = 0.45
+
 _DEFINITION_SHARE: Final = 0.5
 
 # Of the need of a file that defines what was asked for: half is the definition itself.
@@ -88,12 +99,14 @@ _DEFINITION_NEED: Final = 0.5
 
 # Of the other half, where the name has several definitions in the file (overloads, implementations of traits).
 _OVERLOADS_NEED: Final = 0.6
+
 _MAX_OVERLOADS: Final = 4
 
 # Least expected value of all tokens of a large budget: a token with less is more likely to distract than to help.
 # Whoever gives a larger budget wants more to be looked at, so the least value of a token falls with it. On the
 # development questions 0.12 shows 0.01 more of the expected files at 8,000 tokens, and half as much text again.
 _MIN_VALUE_OF_BUDGET: Final = 0.2
+
 _LARGE_BUDGET_TOKENS: Final = 3300  # smaller budgets are for depth: their unspent tokens help nobody
 
 # Smaller renditions count as this many tokens: otherwise lines that fit anywhere would go before lines that answer.
@@ -118,32 +131,8 @@ _MIN_CHARS_PER_TOKEN: Final = 3
 # Tokens of the elision lines of an excerpt.
 _ELISION_TOKENS: Final = 24
 
-# Of a longer block only the lines around the found lines are looked at: bounds the time of a question.
-_MAX_LINES: Final = 200
-
-# Blocks of a file with at most so many lines between them are one unit: an elision costs less than a heading.
-_MAX_GAP_LINES: Final = 12
-
-# Names in the heading of a unit of several blocks; more would be longer than the path.
-_MAX_NAMES: Final = 3
-
 # Budgets from here on have room to show whole what is probable.
 _FULL_BUDGET_TOKENS: Final = 4000
-
-# Of a longer section only the found passages are shown: about 600 tokens.
-_LARGE_SECTION_CHARS: Final = 2400
-
-# A shorter block is shown with the lines around it: a declaration says little without its neighbours.
-_MIN_BLOCK_CHARS: Final = 60
-
-# A shorter block has less to say, whatever words it holds: it gets less of the need.
-_FULL_BLOCK_CHARS: Final = 240
-
-# The need of lines outside of all definitions of a file, beside the same lines in a definition: they set things up.
-_LOOSE_SHARE: Final = 0.25
-
-# Less text outside of all named blocks says nothing on its own.
-_MIN_LOOSE_CHARS: Final = 40
 
 # Copies for another system or version have most lines in common; two methods of one kind have less.
 _TWIN_SHARE: Final = 0.6
@@ -151,11 +140,9 @@ _TWIN_SHARE: Final = 0.6
 # Fewer lines may be alike by chance: a getter, a re-export.
 _MIN_TWIN_LINES: Final = 6
 
-# Shorter lines are brackets and keywords, which every block has.
-_MIN_TWIN_LINE_CHARS: Final = 3
-
 # A file that defines what the best block uses is more probable than a file that shares only words with the question.
 _COMPANION_LIFT: Final = 2.0
+
 _MAX_COMPANION: Final = 0.5  # but not as probable as a good hit
 
 # Shorter names (`get`, `id`) are used everywhere, and say nothing about which definition is meant.
@@ -166,88 +153,8 @@ _SYMBOL_END: Final = re.compile(r"[.:#/~]+")
 
 _LOCALE: Final = re.compile(r"(?<![^/])[a-z]{2}(?:[-_](?:[A-Z]{2}|[a-z]{2}|[Hh]an[st]))?/")
 """A folder named by a language: `de/`, `pt-br/`, `zh-hant/`."""
+
 _ENGLISH: Final = re.compile(r"(?<![^/])en(?:[-_][a-zA-Z]{2})?/")
-
-_IMPORT: Final = re.compile(
-    r"\s*(?:(?:pub(?:\([a-z]+\))? )?(?:use|mod|extern crate)\b"
-    r"|(?:import|from|package|using|require\w*|include|alias|open|module)\b|#\s*(?:include|pragma|import|ifndef|endif)\b"
-    r"|export (?:\*|\{[^}]*\}) from\b|[\w:]+(?:::\{|,)?,?$|[\w\s:,{}*]+[,}];?$|\};?$)"
-)
-"""A line of an import or of a list of exports: it names everything and explains nothing."""
-
-_FRONT_MATTER: Final = frozenset({"---", "+++"})
-"""The first line of a Markdown file with metadata before its text."""
-
-_CALLABLE: Final = frozenset({BlockType.FUNCTION, BlockType.METHOD, BlockType.MACRO})
-_INNER: Final = frozenset({BlockType.FIELD, BlockType.CONSTANT, BlockType.TYPE})
-"""Kinds of spans that do not stand on their own inside another block."""
-
-
-class Rendition(NamedTuple):
-    """Lines of a block that may be shown, with their estimated tokens and the share of the block's value."""
-
-    runs: tuple[LineRun, ...]
-    tokens: int
-    value: float
-
-
-@dataclass(eq=False)
-class FoundBlock:
-    """A block with found lines: its share of the file's need, its renditions, and the chosen rendition.
-
-    `lines` are the block's own lines: of a class or section without the members that are blocks themselves. `around`
-    are all of its lines: what is not shown of them is elided.
-    """
-
-    source: SourceText
-    span: OutlineBlock
-    lines: LineRun
-    around: LineRun
-    share: float = 0.0
-    found: list[LineRun] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)
-    is_definition: bool = False
-    chosen: Rendition | None = None
-    refused: bool = False
-    """True if a rendition did not fit: larger ones will not fit either."""
-    is_twin: bool = False
-    """True if a chosen block of another file has mostly the same lines."""
-    copies: list[str] = field(default_factory=list)
-    """The paths of the files whose blocks are twins of this block."""
-    tokens: int = 0
-    """The tokens of the chosen rendition."""
-
-    @property
-    def runs(self) -> tuple[LineRun, ...]:
-        """The chosen lines."""
-        return self.chosen.runs if self.chosen else ()
-
-    @property
-    def value(self) -> float:
-        """The share of the block's value in the chosen lines."""
-        return self.chosen.value if self.chosen else 0.0
-
-    @property
-    def near(self) -> LineRun:
-        """The block's own lines; of a very long block, those around the found lines."""
-        first, last = self.lines.first, self.lines.last
-        if last - first < _MAX_LINES:
-            return self.lines
-        return LineRun(
-            max(first, min(run.first for run in self.found) - _MAX_LINES // 4),
-            min(last, max(run.last for run in self.found) + _MAX_LINES // 4),
-        )
-
-    @cached_property
-    def text(self) -> str:
-        """The block's own lines."""
-        return self.source.text(self.lines)
-
-    @cached_property
-    def line_set(self) -> frozenset[str]:
-        """The distinct lines, to recognize copies."""
-        lines = map(str.strip, self.text.split("\n"))
-        return frozenset(line for line in lines if len(line) > _MIN_TWIN_LINE_CHARS)
 
 
 @dataclass(frozen=True)
@@ -273,7 +180,7 @@ class UnitPacker:
         units: list[Candidate] = []
         unit_of: dict[int, Candidate] = {}
         for blocks in by_path.values():
-            for members in _together(blocks):
+            for members in together(blocks):
                 units.append(unit := self._unit(members))
                 unit_of |= {candidate.place: unit for block in members for candidate in block.candidates}
         kept = {unit.place for unit in units}
@@ -362,7 +269,7 @@ class UnitPacker:
         candidates = [candidate for block in blocks for candidate in block.candidates]
         best = max(candidates, key=lambda candidate: (candidate.score, -candidate.place))
         source = blocks[0].source
-        name, kind, shown = _shown(blocks)
+        name, kind, shown = form_unit(blocks)
         text, made_visible = make_visible_lines(shown.text)
         return best._replace(
             id=f"{best.path}:{shown.first}-{shown.last}" if best.path else best.id,
@@ -463,7 +370,7 @@ class _Selection:
             return
         frame = offer.file.frame(block)
         block.chosen = offer.rendition
-        shown = _shown([block])[2]
+        shown = form_unit([block])[2]
         tokens = self.packer.counter.count(shown.text)
         cost = tokens - block.tokens + frame
         if cost > self.room or self._is_fragment(block, shown):
@@ -599,11 +506,11 @@ class FileNeed:
         blocks: dict[LineRun, FoundBlock] = {}
         for candidate, share in zip(self.candidates, self._shares, strict=True):
             last = min(candidate.last_line or 1, len(source.lines))
-            everything = list(_segments(source, LineRun(candidate.first_line or 1, last)))
-            segments = [segment for segment in everything if not _is_scrap(*segment)]
+            everything = list(segments_of(source, LineRun(candidate.first_line or 1, last)))
+            segments = [segment for segment in everything if not is_scrap(*segment)]
             if candidate is self.candidates[-1] and not blocks and not segments:
-                segments = _instead_of_scraps(source) or everything[:1]
-            worth_of = [worths.of_run(source, lines) * _fullness(block) for block, lines in segments]
+                segments = instead_of_scraps(source) or everything[:1]
+            worth_of = [worths.of_run(source, lines) * fullness(block) for block, lines in segments]
             for (block, lines), worth in zip(segments, worth_of, strict=True):
                 known = blocks.setdefault(block.lines, block)
                 known.share += share * worth / (sum(worth_of) or 1.0)
@@ -634,191 +541,13 @@ class FileNeed:
     def _definition(self, source: SourceText, span: OutlineBlock, blocks: dict[LineRun, FoundBlock]) -> FoundBlock:
         """The block of a span that has the name, in place of the found blocks inside it."""
         lines = LineRun(span.first_line, span.last_line)
-        if source.chars(lines) <= _MIN_BLOCK_CHARS:
+        if source.chars(lines) <= MIN_BLOCK_CHARS:
             lines = source.paragraph(lines)
         definition = FoundBlock(source, span, lines, lines, found=[lines], candidates=self.candidates[:1])
         for inside in [place for place in blocks if lines.first <= place.first and place.last <= lines.last]:
             block = blocks.pop(inside)
             definition.candidates += [each for each in block.candidates if each not in definition.candidates]
         return definition
-
-
-def _fullness(block: FoundBlock) -> float:
-    """1 for a block with enough text to answer; less for a declaration, and for lines outside of all definitions."""
-    is_loose = not block.span.qualified and not block.source.is_prose
-    return min(1.0, block.source.chars(block.lines) / _FULL_BLOCK_CHARS) * (_LOOSE_SHARE if is_loose else 1.0)
-
-
-def _segments(source: SourceText, found: LineRun) -> Iterator[tuple[FoundBlock, LineRun]]:
-    """The blocks around the found lines, each with the found lines in it."""
-    line = found.first
-    while line <= found.last:
-        if source.is_border(line):
-            line += 1
-            continue
-        block = _block_at(source, line, found)
-        lines = LineRun(line, max(line, min(block.lines.last, found.last)))
-        yield block, lines
-        line = lines.last + 1
-
-
-def _is_scrap(block: FoundBlock, lines: LineRun) -> bool:
-    """True for a short constant or a few characters outside of all definitions, for imports, and for front matter."""
-    if block.source.is_prose and lines.first == 1 and block.source.lines[0].strip() in _FRONT_MATTER:
-        return not block.span.qualified
-    text = [line for line in block.source.text(lines).split("\n") if line.strip()]
-    is_short = sum(len(line.strip()) for line in text) < _MIN_LOOSE_CHARS
-    is_whole = bool(block.span.qualified) and block.lines == block.around and not block.source.is_prose
-    if is_whole and is_short and block.span.type in _INNER:
-        return True  # `logger = getLogger(__name__)`
-    return not is_whole and (is_short or (not block.source.is_prose and all(map(_IMPORT.match, text))))
-
-
-def _instead_of_scraps(source: SourceText) -> list[tuple[FoundBlock, LineRun]]:
-    """The first block of a file of which only scraps were found."""
-    for span in source.spans:
-        if span.type != BlockType.MODULE:
-            line = LineRun(span.first_line, span.first_line)
-            return [(_block_at(source, span.first_line, line), line)]
-    return []
-
-
-def _block_at(source: SourceText, line: int, found: LineRun) -> FoundBlock:
-    """The smallest block around a line that stands on its own, with its own lines; of a small file, all of it.
-
-    A block of a document ends with its page: it is cited by the page.
-    """
-    page = source.page(line)
-    everything = source.without_blank_ends(page, CLOSING) if source.has_pages else source.whole
-    if source.chars(everything) <= source.small_chars and everything.first <= line <= everything.last:
-        span = _span_of(source, everything)
-        return FoundBlock(source, span, everything, everything)
-    index = _standing(source, source.innermost(line))
-    if index == WHOLE_FILE:
-        following = source.inside(LineRun(line + 1, found.last))
-        last = min(page.last, source.spans[following[0]].first_line - 1 if following else found.last)
-        lines = source.without_blank_ends(LineRun(line, max(line, last)), CLOSING)
-        lines = source.sentences(lines) if source.is_prose else lines
-        return FoundBlock(source, _unnamed(lines), lines, lines)
-    span = source.spans[index]
-    whole = LineRun(max(span.first_line, page.first), min(span.last_line, page.last))
-    chars = source.chars(whole)
-    if source.is_prose and chars > _LARGE_SECTION_CHARS:
-        return FoundBlock(source, span, _passage(source, index, LineRun(line, min(found.last, page.last))), whole)
-    members = [member for member in source.members(index) if source.spans[member].type not in _INNER]
-    if chars <= _MIN_BLOCK_CHARS and not source.has_pages:
-        near = source.paragraph(whole)
-        if source.chars(near) <= _MIN_BLOCK_CHARS:
-            near = source.with_neighbour(near, source.small_chars)
-        return FoundBlock(source, span, near, near)
-    if not members or chars <= source.small_chars or span.type in _CALLABLE:
-        return FoundBlock(source, span, whole, whole)
-    # Of a class or section with members: the lines around the given line that belong to no member.
-    before = [source.spans[member].last_line for member in members if source.spans[member].last_line < line]
-    after = [source.spans[member].first_line for member in members if source.spans[member].first_line > line]
-    own = LineRun(max(before, default=whole.first - 1) + 1, min(after, default=whole.last + 1) - 1)
-    return FoundBlock(source, span, source.without_blank_ends(own, CLOSING), whole)
-
-
-def _span_of(source: SourceText, lines: LineRun) -> OutlineBlock:
-    """The only outermost span that begins in the lines, or a span without a name."""
-    inside = source.inside(lines)
-    outermost = [source.spans[index] for index in inside if source.spans[index].parent not in inside]
-    return outermost[0] if len(outermost) == 1 else _unnamed(lines)
-
-
-def _unnamed(lines: LineRun) -> OutlineBlock:
-    return OutlineBlock("", "", "", WHOLE_FILE, lines.first, lines.last)
-
-
-def _passage(source: SourceText, index: int, found: LineRun) -> LineRun:
-    """The found lines of a long section, widened to whole sentences, without the sections inside."""
-    span = source.spans[index]
-    after = [source.spans[member].first_line for member in source.members(index)]
-    last = min([span.last_line, found.last, *(line - 1 for line in after if line > found.first)])
-    return source.sentences(LineRun(found.first, max(found.first, last)))
-
-
-def _standing(source: SourceText, index: int) -> int:
-    """The span or the span around it that stands on its own: no field, no nested function, no part of a small class."""
-    while index != WHOLE_FILE:
-        span, parent = source.spans[index], source.spans[index].parent
-        if span.type == BlockType.MODULE:
-            break  # of a namespace only the lines that belong to no definition in it
-        if parent == WHOLE_FILE or source.spans[parent].type == BlockType.MODULE:
-            break
-        around = source.spans[parent]
-        is_part = span.type in _INNER or around.type in _CALLABLE or source.size(around) <= source.small_chars
-        if not is_part:
-            break
-        index = parent
-    return index
-
-
-def _together(blocks: Sequence[FoundBlock]) -> list[list[FoundBlock]]:
-    """The blocks of a file in units: members of one class together, and neighbours without a gap."""
-    units: list[list[FoundBlock]] = []
-    for block in sorted(blocks, key=lambda block: block.lines):
-        last = units[-1][-1] if units else None
-        is_same_page = last is not None and last.source.page(last.lines.first) == last.source.page(block.lines.first)
-        if last is not None and is_same_page and (_belong_together(last, block) or _gap(last, block) <= _MAX_GAP_LINES):
-            units[-1].append(block)
-        else:
-            units.append([block])
-    return units
-
-
-def _belong_together(one: FoundBlock, other: FoundBlock) -> bool:
-    """True for parts of a section, for members of a class, and for a class and its member."""
-    if one.source.is_prose:
-        return bool(one.span.qualified) and one.span == other.span
-    around = _class_of(one)
-    return around is not None and around == _class_of(other)
-
-
-def _class_of(block: FoundBlock) -> OutlineBlock | None:
-    span = block.span
-    if not span.qualified or span.type in _CALLABLE:
-        return block.source.spans[span.parent] if span.qualified and span.parent != WHOLE_FILE else None
-    return span
-
-
-def _gap(one: FoundBlock, other: FoundBlock) -> int:
-    return lines_between(one.source, one.lines, other.lines)
-
-
-def _shown(blocks: Sequence[FoundBlock]) -> tuple[str, str, UnitText]:
-    """The name, the kind and the text of a unit."""
-    source, first = blocks[0].source, blocks[0]
-    runs = [run for block in blocks for run in block.runs]
-    is_within = first.lines.first >= first.span.first_line and first.lines.last <= first.span.last_line
-    if (len(blocks) == 1 and is_within) or (
-        source.is_prose and all(_belong_together(first, block) for block in blocks)
-    ):
-        around, name, kind = first.around, source.name(first.span), first.span.type
-        if not source.is_prose and first.lines.first > first.span.first_line:
-            runs += source.head(first.span)
-    elif (parent := _class_of(first)) and not source.is_prose and all(_class_of(block) == parent for block in blocks):
-        runs += source.head(parent)
-        names = [block.span.name for block in blocks if block.span != parent]
-        name = source.plain(f"{parent.qualified}.{names[0]}" if len(names) == 1 else parent.qualified)
-        around, kind = LineRun(parent.first_line, parent.last_line), parent.type
-    else:
-        around = LineRun(first.lines.first, max(block.around.last for block in blocks))
-        name, kind = _names(source, blocks), first.span.type
-    around, runs = on_its_own(source, around, runs)
-    return name, kind, unit_text(source, around, runs)
-
-
-def _names(source: SourceText, blocks: Sequence[FoundBlock]) -> str:
-    """The names of the outermost definitions or sections in a unit of several blocks."""
-    inside = {index for block in blocks for index in source.inside(block.lines)}
-    shown = [source.spans[index] for index in sorted(inside) if source.spans[index].parent not in inside]
-    shown = shown or [block.span for block in blocks if block.span.qualified]
-    if len(shown) == 1:
-        return source.name(shown[0])
-    names = list(dict.fromkeys(plain_heading(span.name) if source.is_prose else span.name for span in shown))
-    return ", ".join([*names[:_MAX_NAMES], "…"] if len(names) > _MAX_NAMES else names)
 
 
 def _by_file(candidates: Sequence[Candidate]) -> list[FileNeed]:
