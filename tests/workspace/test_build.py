@@ -227,7 +227,7 @@ def test_the_same_text_in_two_blocks_is_shown_once(engine: ContextEngine) -> Non
         edit.put(Block(id="two", type="text", content=twin))
     payload = engine.build(request("venue cleaned", type=RequestType.SEARCH))
     assert payload.serialized.count(twin) == 1
-    assert next(entry.into for entry in payload.ledger if entry.reason == "same-text-as-another") == "risks"
+    assert next(entry.into for entry in payload.ledger if entry.reason == "same-text-as-another") == "launch"
 
 
 def test_of_two_sections_with_the_same_text_one_is_shown(engine: ContextEngine) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from satchel.ports.page_library import ExcerptMaker
     from satchel.ports.store import Store
     from satchel.retrieval.freshness import Folder
+    from satchel.workspace.page_cache import PageCache
 
 
 _THUMBNAIL_WIDTH_PX: Final = 240  # recognizable in a list, not legible (docs/documents.md)
@@ -190,6 +191,10 @@ class SearchedWorkspace(Protocol):
     @property
     def folder(self) -> Folder:
         """The indexed folder."""
+
+    @property
+    def page_cache(self) -> PageCache:
+        """The pages of notes that were read for earlier questions."""
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
         """The best hits for a question."""

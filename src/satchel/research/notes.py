@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from satchel.ports.block_tree import Step
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store
+    from satchel.workspace.page_cache import PageCache
 
 _NOTE_TYPES: Final = PAGE_TYPES - {BlockType.FILE}
 
@@ -87,7 +88,7 @@ class Notes:
 
     def ranked(self, query: str, hits: Iterable[SearchHit], engine: NoteRanker, *, num_results: int) -> list[Note]:
         """The best notes: with sections around the blocks that a search found, or with tasks that are due."""
-        evidence = [*self._due_tasks(query, engine.now()), *self._sections(query, hits, engine.embedder)]
+        evidence = [*self._due_tasks(query, engine.now()), *self._sections(query, hits, engine)]
         trails = self.store.trails([entry.root for entry in evidence], self.filters)
         by_page: dict[str, list[_Evidence]] = {}
         for entry in evidence:
@@ -98,12 +99,13 @@ class Notes:
         notes = [note for page_id, page in pages.items() for note in _notes(page, by_page[page_id])]
         return sorted(notes, key=lambda note: -note.relevance)[:num_results]
 
-    def _sections(self, query: str, hits: Iterable[SearchHit], embedder: Embedder | None) -> list[_Evidence]:
+    def _sections(self, query: str, hits: Iterable[SearchHit], engine: NoteRanker) -> list[_Evidence]:
         """The sections around the found blocks, best first, as in the context of a workspace."""
         blocks = [hit for hit in hits if not hit.path]
         if not blocks:
             return []
-        ranked = rank_sections(understand(query), sections_of(blocks, self.store, self.filters), embedder)
+        sections = sections_of(blocks, self.store, self.filters, cache=engine.page_cache)
+        ranked = rank_sections(understand(query), sections, engine.embedder)
         return [_section_evidence(entry) for entry in ranked]
 
     def _due_tasks(self, query: str, now: datetime) -> list[_Evidence]:
@@ -142,6 +144,10 @@ class NoteRanker(Protocol):
     @property
     def embedder(self) -> Embedder:
         """The embedder of the store's vectors."""
+
+    @property
+    def page_cache(self) -> PageCache:
+        """The pages read for earlier questions."""
 
     def now(self) -> datetime:
         """The time, for questions about due tasks."""

@@ -56,17 +56,24 @@ def closeness(question: ParsedQuestion, passages: Sequence[str]) -> list[Closene
     """The closeness of each passage; the rarity of words is counted within the given passages."""
     split = [IDENTIFIER.findall(passage) for passage in passages]
     occurrences = _occurrences(frozenset(question.terms), split)
+    figures = [_figures(words) for words in split] if question.wants_figures else ()
+    return closeness_of(question, occurrences, figures)
+
+
+def closeness_of(
+    question: ParsedQuestion, occurrences: Sequence[Sequence[Occurrence]], figures: Sequence[float] = ()
+) -> list[Closeness]:
+    """The closeness of passages by the occurrences of the question's terms in each."""
     passages_with = Counter(term for in_passage in occurrences for term in {term for _, term in in_passage})
     weights = {
-        term: weight * math.log(1 + (len(split) + 0.5) / (passages_with[term] + 0.5))
+        term: weight * math.log(1 + (len(occurrences) + 0.5) / (passages_with[term] + 0.5))
         for term, weight in question.terms.items()
         if passages_with[term]
     }
     pairs = _pairs(question.text, weights)
-    figures = map(_figures, split) if question.wants_figures else repeat(0.0)
     return [
         Closeness(_near(in_passage, weights), _beside(in_passage, pairs), share)
-        for in_passage, share in zip(occurrences, figures, strict=False)
+        for in_passage, share in zip(occurrences, figures or repeat(0.0), strict=False)
     ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.blocks import Workspace
     from satchel.workspace.collectors import CollectorContext
+    from satchel.workspace.page_cache import PageCache
 
 _COLLECTOR_THREADS: Final = 5  # a thread for each built-in collector: focus, semantic, relations, activity, history
 # A small budget still packs from this many hits; fewer would leave no alternative to a hit that does not fit.
@@ -369,7 +371,15 @@ class ContextEngine:
             pages=pages,
             search=self.search,
             embedder=self.embedder,
+            page_cache=self.page_cache,
         )
+
+    @cached_property
+    def page_cache(self) -> PageCache:
+        """The pages of notes that were read for earlier questions."""
+        from satchel.workspace.page_cache import PageCache
+
+        return PageCache()
 
     def _focused(self, block_id: str, filters: Filters) -> Block:
         """Return the focused block; raise UnknownBlock for a missing block as well as for a block without access."""

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from satchel.ports.block_tree import BlockTree
 
 # Blocks read of a page: more than a long note has; of a longer page, the first.
-_MAX_PAGE_BLOCKS: Final = 2000
+MAX_PAGE_BLOCKS: Final = 2000
 
 # Nesting of blocks below a page: headings and lists in lists; what is nested deeper is left out.
-_MAX_PAGE_DEPTH: Final = 24
+MAX_PAGE_DEPTH: Final = 24
 
 _MAX_HEADING_LEVEL: Final = 6  # Markdown has no deeper headings
 
@@ -75,11 +75,11 @@ def read_pages(
 ) -> dict[str, PageText]:
     """The readable pages among the given ids as text, without the excluded blocks and what is below them."""
     pages = tree.blocks(ids, filters)
-    below = tree.descendants(ids, filters, limit=_MAX_PAGE_BLOCKS, deepest=_MAX_PAGE_DEPTH)
-    return {page_id: _without(excluded, page, below.get(page_id, ())) for page_id, page in pages.items()}
+    below = tree.descendants(ids, filters, limit=MAX_PAGE_BLOCKS, deepest=MAX_PAGE_DEPTH)
+    return {page_id: page_without(excluded, page, below.get(page_id, ())) for page_id, page in pages.items()}
 
 
-def _without(excluded: frozenset[str], page: Block, below: Sequence[Block]) -> PageText:
+def page_without(excluded: frozenset[str], page: Block, below: Sequence[Block]) -> PageText:
     """The page without the excluded blocks; its lines keep their numbers in the whole page, as `expand` counts them."""
     whole = page_text(page, below)
     if excluded.isdisjoint(block.id for block in below):
@@ -148,7 +148,8 @@ class _Writer:
 
     def written(self, below: Sequence[Block]) -> PageText:
         # Many notes repeat their title as their first heading.
-        self._has_title = not (below and below[0].type == BlockType.HEADING and below[0].title == self._page.title)
+        first = below[0] if below and self._page.type in PAGE_TYPES else None
+        self._has_title = not (first and first.type == BlockType.HEADING and first.title == self._page.title)
         self._write(self._page, "")
         inside = {self._page.id}
         for block in below:

@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from satchel.assembly.units import LineWorths, UnitText, best_runs, unit_text
-from satchel.models.block import PAGE_TYPES, BlockType
-from satchel.retrieval.ranking import WeightSet, closeness, learned_weights, probability, score_of
+from satchel.models.block import BlockType
+from satchel.retrieval.ranking import WeightSet, closeness_of, learned_weights, probability, score_of
 from satchel.text.statements import LineRun
-from satchel.text.words import IDENTIFIER, terms_of
-from satchel.workspace.pages import PageText, read_pages
+from satchel.workspace.page_cache import STANDING, PageCache, PageTree, SectionWords
+from satchel.workspace.pages import PageText
 
 if TYPE_CHECKING:
     from satchel.models.search import Filters, SearchHit
@@ -26,20 +28,18 @@ if TYPE_CHECKING:
     from satchel.ports.store import Store
     from satchel.retrieval.query import ParsedQuestion
 
-STANDING: Final = PAGE_TYPES | {
-    BlockType.HEADING,
-    BlockType.SECTION,
-    BlockType.DB_ROW,
-    BlockType.KANBAN_CARD,
-    BlockType.EVENT,
-    BlockType.MESSAGE,
-    BlockType.DECISION,
-}
-"""Types of blocks that stand on their own: they have a title, or are complete without one."""
-
 # Sections ranked for a question, those with the best blocks. On 96 questions over notes 90 show two answers more whole
 # at 4,000 tokens and three fewer at 1,000, and take a seventh more time.
 _MAX_SECTIONS: Final = 60
+
+# Pages of which all sections are ranked, also those without a found block: the answer is often beside what was found.
+_WHOLE_PAGES: Final = 6
+
+# Sections looked at on such a page: more than a long note has; bounds the time of a question.
+_MAX_PAGE_SECTIONS: Final = 80
+
+_INSIDE_PAGES: Final = frozenset({BlockType.HEADING, BlockType.SECTION})
+"""Types of sections that are read with their page."""
 
 # A section with all sections inside is one up to this size: about 200 tokens, and a heading of its own costs 30.
 _SMALL_SECTION_CHARS: Final = 800
@@ -60,15 +60,21 @@ _BM25_B: Final = 0.6  # as for the pieces of files
 
 
 class PageSection(NamedTuple):
-    """A section with found blocks, or another block that stands on its own."""
+    """A section with found blocks, or beside one, or another block that stands on its own."""
 
+    tree: PageTree
     text: PageText
     lines: LineRun
     """The lines of the section without the larger sections inside."""
     trail: tuple[str, ...]
     """The titles of the pages and sections around the section, outermost first, and its own."""
     found: Sequence[SearchHit]
-    """The found blocks."""
+    """The found blocks, the best first."""
+
+    @property
+    def root(self) -> str:
+        """The id of the block that the section begins with."""
+        return self.text.page.id
 
     @property
     def places(self) -> list[LineRun]:
@@ -96,39 +102,116 @@ class RankedSection(NamedTuple):
 
 
 def sections_of(
-    hits: Sequence[SearchHit], store: Store, filters: Filters, excluded: frozenset[str] = frozenset()
+    hits: Sequence[SearchHit],
+    store: Store,
+    filters: Filters,
+    excluded: frozenset[str] = frozenset(),
+    cache: PageCache | None = None,
 ) -> list[PageSection]:
-    """The sections around the found blocks, without the excluded blocks."""
+    """The sections around the found blocks and beside them, without the excluded blocks."""
     trails = store.trails([hit.block_id for hit in hits], filters)
     found: dict[str, list[SearchHit]] = {}
+    steps: dict[str, Sequence[Step]] = {}
     for hit in hits:
         if trail := trails.get(hit.block_id):
-            found.setdefault(_standing(trail).id, []).append(hit)
+            standing = _from_standing(trail)
+            found.setdefault(standing[0].id, []).append(hit)
+            steps[standing[0].id] = standing
     roots = [root for root in found if root not in excluded][:_MAX_SECTIONS]
-    steps = {step.id: trail[place:] for trail in trails.values() for place, step in enumerate(trail)}
-    return [
-        PageSection(
-            text=page,
-            lines=_own_lines(page),
-            trail=tuple(step.title for step in reversed(steps[root]) if step.title),
-            found=found[root],
-        )
-        for root, page in read_pages(roots, store, filters, excluded).items()
-        if page.lines
-    ]
+    trees = _trees_of({root: steps[root] for root in roots}, store, filters, excluded, cache or PageCache())
+    by_unit: dict[tuple[str, str], list[SearchHit]] = {}
+    for root in roots:
+        if root in trees:
+            by_unit[trees[root].page.id, root] = found[root]
+    by_page = {trees[root].page.id: (trees[root], steps[root]) for root in roots if root in trees}
+    for page in _best_pages(by_unit):
+        for root in _unit_roots(by_page[page][0]):
+            by_unit.setdefault((page, root), [])
+    sections = (_section(*by_page[page], root, hits_here) for (page, root), hits_here in by_unit.items())
+    return [section for section in sections if section.text.lines and (section.found or _has_own_text(section))]
 
 
-def _standing(trail: Sequence[Step]) -> Step:
-    """The block itself or the nearest block around it that stands on its own."""
-    return next((step for step in trail if step.type in STANDING), trail[0])
+def _trees_of(
+    steps: Mapping[str, Sequence[Step]], store: Store, filters: Filters, excluded: frozenset[str], cache: PageCache
+) -> dict[str, PageTree]:
+    """For each root the page around it."""
+    pages = {root: _page_around(trail) for root, trail in steps.items()}
+    trees = cache.trees(list(dict.fromkeys(pages.values())), store, filters)
+    # Of a very long page only the beginning is read: what is found beyond is read alone.
+    beyond = [root for root, page in pages.items() if page not in trees or root not in trees[page].blocks]
+    alone = cache.trees(beyond, store, filters)
+    around = {root: alone.get(root) or trees.get(page) for root, page in pages.items()}
+    left = {id(tree): tree.without(excluded) for tree in around.values() if tree}
+    return {root: left[id(tree)] for root, tree in around.items() if tree is not None and root in left[id(tree)].blocks}
+
+
+def _from_standing(trail: Sequence[Step]) -> Sequence[Step]:
+    """The trail from the nearest block that stands on its own, the found block included."""
+    place = next((place for place, step in enumerate(trail) if step.type in STANDING), 0)
+    return trail[place:]
+
+
+def _page_around(trail: Sequence[Step]) -> str:
+    """The page, row or card around a heading; another block is read alone."""
+    if trail[0].type not in _INSIDE_PAGES:
+        return trail[0].id
+    return next((step.id for step in trail if step.type in STANDING and step.type not in _INSIDE_PAGES), trail[0].id)
+
+
+def _unit_root(tree: PageTree, root: str) -> str:
+    """The root, or a block around it that is small enough to be one section with all sections inside."""
+    unit = root
+    above = tree.around(root)
+    while above is not None and tree.size(above) <= _SMALL_SECTION_CHARS and above not in tree.excluded:
+        unit, above = above, tree.around(above)
+    return unit
+
+
+def _unit_roots(tree: PageTree) -> list[str]:
+    return list(dict.fromkeys(_unit_root(tree, root) for root in tree.roots[:_MAX_PAGE_SECTIONS]))
+
+
+def _best_pages(by_unit: Mapping[tuple[str, str], Sequence[SearchHit]]) -> list[str]:
+    """The pages with the most relevant found blocks."""
+    relevance: Counter[str] = Counter()
+    for (page, _), hits in by_unit.items():
+        relevance[page] += sum(hit.relevance for hit in hits)  # type: ignore[assignment]
+    return [page for page, _ in relevance.most_common(_WHOLE_PAGES)]
+
+
+def _section(tree: PageTree, steps: Sequence[Step], root: str, found: Sequence[SearchHit]) -> PageSection:
+    text = tree.text(root)
+    above = next((place for place, step in enumerate(steps) if step.id == tree.page.id), len(steps) - 1)
+    trail = (*(step.title for step in reversed(steps[above + 1 :]) if step.title), *tree.titles(root))
+    lines = tree.own_lines.get(root) or tree.own_lines.setdefault(root, _own_lines(text))
+    return PageSection(tree=tree, text=text, lines=lines, trail=trail, found=found)
 
 
 def _own_lines(page: PageText) -> LineRun:
     source = page.source
-    members = source.members(0)
+    members = source.members(0) if source.lines else ()
     if not members or source.size(source.spans[0]) <= _SMALL_SECTION_CHARS:
-        return LineRun(1, len(source.lines))
+        return LineRun(1, max(1, len(source.lines)))
     return source.without_blank_ends(LineRun(1, max(1, source.spans[members[0]].first_line - 1)))
+
+
+def _has_own_text(section: PageSection) -> bool:
+    """True if there is text below the heading."""
+    return section.lines.last > section.lines.first
+
+
+def widened(section: PageSection, most_chars: int) -> PageSection:
+    """The section with all sections inside, and with those beside it, as far as their parent has `most_chars`."""
+    tree, root = section.tree, section.root
+    if tree.size(root) > most_chars:
+        return section
+    above = tree.around(root)
+    while above is not None and tree.size(above) <= most_chars and above not in tree.excluded:
+        root, above = above, tree.around(above)
+    text = tree.text(root)
+    trail = section.trail[: len(section.trail) - len(tree.titles(section.root)) + len(tree.titles(root))]
+    lines = LineRun(1, max(1, len(text.source.lines)))
+    return section._replace(text=text, lines=lines, trail=trail)
 
 
 def rank_sections(
@@ -163,31 +246,33 @@ def features_of(
     question: ParsedQuestion, sections: Sequence[PageSection], embedder: Embedder | None
 ) -> list[dict[str, float]]:
     """The features of each section for the ranking."""
-    titles = [" › ".join(section.trail) for section in sections]
-    texts = [
-        f"{title}\n{section.text.source.text(section.near)}" for title, section in zip(titles, sections, strict=True)
+    words = [_words_of(section) for section in sections]
+    places = [
+        {term: words_here.places[term] for term in question.terms if term in words_here.places} for words_here in words
     ]
-    words = [IDENTIFIER.findall(text) for text in texts]
-    telling = _telling(question, words)
-    counts = [_counts(words_here, telling) for words_here in words]
-    weights = _weights(question, counts)
+    weights = _weights(question, places)
     total = sum(weights.values()) or 1.0
-    mean = sum(map(len, words)) / max(1, len(words)) or 1.0
-    likeness = _likeness(question, texts, embedder)
+    mean = sum(words_here.length for words_here in words) / max(1, len(words)) or 1.0
+    occurrences = [sorted((place, term) for term in here for place in here[term]) for here in places]
     features = [
         {
-            "text": _bm25(count, weights, len(words_here) / mean) / total,
-            "coverage": sum(weights[term] for term in count) / total,
-            "title": sum(weights[term] for term in _counts(IDENTIFIER.findall(title), telling)) / total,
+            "text": _bm25(here, weights, words_here.length / mean) / total,
+            "coverage": sum(weights[term] for term in here) / total,
+            "title": sum(weight for term, weight in weights.items() if term in words_here.title_terms) / total,
             "near": close.near,
             "pairs": close.pairs,
-            "found": max(hit.relevance for hit in section.found),
+            "found": max((hit.relevance for hit in section.found), default=0.0),
             "found_all": math.log1p(sum(hit.relevance for hit in section.found)),
-            "length": math.log1p(len(words_here)) / 10,
+            "length": math.log1p(words_here.length) / 10,
             "meaning": like,
         }
-        for section, title, words_here, count, close, like in zip(
-            sections, titles, words, counts, closeness(question, texts), likeness, strict=True
+        for section, words_here, here, close, like in zip(
+            sections,
+            words,
+            places,
+            closeness_of(question, occurrences),
+            _likeness(question, words, embedder),
+            strict=True,
         )
     ]
     for name in _RELATIVE:
@@ -197,27 +282,31 @@ def features_of(
     return features
 
 
-def _likeness(question: ParsedQuestion, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
-    """The similarity of each text to the question; 0 without an embedder."""
-    if embedder is None or not texts:
-        return [0.0] * len(texts)
-    likeness: list[float] = (embedder.embed_texts(texts) @ embedder.embed_query(question.text)).tolist()
+def _words_of(section: PageSection) -> SectionWords:
+    near, titles = section.near, " › ".join(section.trail)
+    key = (section.root, near, titles)
+    words = section.tree.words.get(key)
+    if words is None:
+        words = section.tree.words[key] = SectionWords(titles, section.text.source.text(near))
+    return words
+
+
+def _likeness(question: ParsedQuestion, words: Sequence[SectionWords], embedder: Embedder | None) -> list[float]:
+    """The similarity of each section to the question; 0 without an embedder."""
+    if embedder is None or not words:
+        return [0.0] * len(words)
+    missing = [words_here for words_here in words if words_here.vector is None]
+    if missing:
+        vectors = embedder.embed_texts([words_here.whole for words_here in missing])
+        for words_here, vector in zip(missing, vectors, strict=True):
+            words_here.vector = vector
+    rows = np.stack([words_here.vector for words_here in words if words_here.vector is not None])
+    likeness: list[float] = (rows @ embedder.embed_query(question.text)).tolist()
     # The last bits of a product depend on the rows beside it: rounded, both stores give the same bytes.
     return [max(0.0, round(like, 4)) for like in likeness]
 
 
-def _telling(question: ParsedQuestion, words: Sequence[Sequence[str]]) -> dict[str, list[str]]:
-    """The terms of the question in each distinct word; words without a term are left out."""
-    distinct = {word for words_here in words for word in words_here}
-    telling = {word: [term for term in terms_of(word) if term in question.terms] for word in distinct}
-    return {word: terms for word, terms in telling.items() if terms}
-
-
-def _counts(words: Sequence[str], telling: Mapping[str, Sequence[str]]) -> Counter[str]:
-    return Counter(term for word in words if word in telling for term in telling[word])
-
-
-def _weights(question: ParsedQuestion, counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
+def _weights(question: ParsedQuestion, counts: Sequence[Mapping[str, Sequence[int]]]) -> dict[str, float]:
     """The weights of the question's terms in the sections: rare terms weigh more."""
     containing = Counter(term for count in counts for term in count)
     return {
@@ -227,6 +316,6 @@ def _weights(question: ParsedQuestion, counts: Sequence[Mapping[str, int]]) -> d
     }
 
 
-def _bm25(count: Mapping[str, int], weights: Mapping[str, float], relative_length: float) -> float:
+def _bm25(places: Mapping[str, Sequence[int]], weights: Mapping[str, float], relative_length: float) -> float:
     norm = _BM25_K1 * (1 - _BM25_B + _BM25_B * relative_length)
-    return sum(weights[term] * n / (n + norm) for term, n in count.items())
+    return sum(weights[term] * len(at) / (len(at) + norm) for term, at in places.items())

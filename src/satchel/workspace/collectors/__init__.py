@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from satchel.models.search import Filters, SearchResult
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store
+    from satchel.workspace.page_cache import PageCache
 
 Search = Callable[..., "SearchResult"]
 """The search function of the engine: `search(text, top_k=…, filters=…)`."""
@@ -40,6 +41,8 @@ class CollectorContext(NamedTuple):
     """Focused pages and databases."""
     search: Search | None = None
     embedder: Embedder | None = None
+    page_cache: PageCache | None = None
+    """Pages read for earlier questions."""
 
     @property
     def focused(self) -> tuple[Block, ...]:

@@ -20,7 +20,7 @@ from satchel.text.intent import intent_of, subject_words
 from satchel.text.words import STOP_WORDS
 from satchel.workspace.block_text import item_of, own_text
 from satchel.workspace.collectors import CollectorContext
-from satchel.workspace.sections import RankedSection, rank_sections, section_unit, sections_of
+from satchel.workspace.sections import RankedSection, rank_sections, section_unit, sections_of, widened
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store
@@ -61,6 +61,11 @@ _MAX_SECTIONS_SET_ASIDE: Final = 5
 # others. Beyond, the best of its paragraphs are shown.
 _FIRST_SECTION_SHARE: Final = 0.7
 _LATER_SECTION_SHARE: Final = 0.35
+
+# Shares of the room up to which a section is shown with the sections beside it, below their common heading. Of 0.2-0.8
+# and 0.05-0.2 these show the most answers whole (96 questions over notes, 1,000 and 4,000 tokens).
+_FIRST_WIDE_SHARE: Final = 0.5
+_LATER_WIDE_SHARE: Final = 0.12
 
 # Characters of prose per token, on the low side: the budget itself is counted exactly.
 _CHARS_PER_TOKEN: Final = 3.6
@@ -144,16 +149,22 @@ class SemanticCollector:
             return []
         self._hits = hits
         question = understand(search_text(request, next(iter(self._context.focused), None)))
-        sections = sections_of(hits, self.store, self._context.filters, left_out)
-        room, most = _room(request, self._context), self._config.top_k + _MAX_SECTIONS_SET_ASIDE
+        sections = sections_of(hits, self.store, self._context.filters, left_out, self._context.page_cache)
+        ranked = rank_sections(question, sections, self._context.embedder)
         return [
-            self._section_item(ranked, question, int(room * (_LATER_SECTION_SHARE if place else _FIRST_SECTION_SHARE)))
-            for place, ranked in enumerate(rank_sections(question, sections, self._context.embedder)[:most])
+            self._section_item(entry, question, most_chars)
+            for entry, most_chars in _widened(
+                ranked,
+                _room(request, self._context),
+                self._config.top_k,
+                # What is around a focused block is shown by the focus collector.
+                widens=not self._context.focused,
+            )
         ]
 
-    def _section_item(self, ranked: RankedSection, question: ParsedQuestion, most_tokens: int) -> ContextItem:
+    def _section_item(self, ranked: RankedSection, question: ParsedQuestion, most_chars: int) -> ContextItem:
         section, root = ranked.section, ranked.section.text.page
-        unit = section_unit(section, question, int(most_tokens * _CHARS_PER_TOKEN))
+        unit = section_unit(section, question, most_chars)
         item = item_of(root, ranked.relevance, SectionType.SEMANTIC, "search", content=unit.text)
         held = tuple(block for block in section.text.holds(unit.shown) if block != root.id)
         found = tuple(hit.block_id for hit in section.found)
@@ -295,6 +306,30 @@ def _room(request: ContextRequest, view: CollectorContext) -> int:
     """The tokens for sections: all of the budget, or the section's reservation if something is focused."""
     budget = request.token_budget or TokenBudget()
     return budget.semantic if view.focused else budget.total - budget.system
+
+
+def _widened(
+    ranked: Sequence[RankedSection], room: int, top_k: int, *, widens: bool
+) -> list[tuple[RankedSection, int]]:
+    """The best sections, each with those beside it as far as they fit its share, and the share in characters.
+
+    A section inside a wider one stays in the list: it is merged into the wider one if that one is shown.
+    """
+    shown: list[tuple[RankedSection, int]] = []
+    inside: set[str] = set()
+    wide_chars = room * _CHARS_PER_TOKEN * widens
+    for entry in ranked[: top_k + _MAX_SECTIONS_SET_ASIDE]:
+        section = entry.section
+        if section.root not in inside:
+            section = widened(section, int(wide_chars * (_LATER_WIDE_SHARE if shown else _FIRST_WIDE_SHARE)))
+        if section.root != entry.section.root or section.lines != entry.section.lines:
+            covered = section.text.lines.keys()
+            inside.update(covered)
+            found = [hit for other in ranked if other.section.root in covered for hit in other.section.found]
+            section = section._replace(found=sorted(found, key=lambda hit: -hit.relevance))
+        share = _LATER_SECTION_SHARE if shown else _FIRST_SECTION_SHARE
+        shown.append((entry._replace(section=section), int(room * _CHARS_PER_TOKEN * share)))
+    return shown
 
 
 def _by_likeness(hit: SearchHit) -> SearchHit:
