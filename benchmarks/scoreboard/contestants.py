@@ -59,7 +59,7 @@ def pinned(requirements: str) -> dict[str, str]:
     return {name.lower(): version for name, _, version in pairs}
 
 
-_STATIC = "Satchel's static model (satchel-static-1, 256 dimensions, as a model2vec folder)"
+_STATIC = "Satchel's static model (satchel-static-2, 256 dimensions, as a model2vec folder)"
 
 CONTESTANTS: Final = (
     Contestant(

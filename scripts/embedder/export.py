@@ -1,4 +1,7 @@
-"""Write the trained rows as the files that the product loads, and vectors to check its loader against."""
+"""Write the trained rows as the files that the product loads, and vectors to check its loader against.
+
+The model's scores come from ``score.py``, which reads these files with the product's own loader.
+"""
 
 import argparse
 import hashlib
@@ -6,12 +9,11 @@ import json
 from pathlib import Path
 
 import numpy as np
-import torch
 from pieces import Pieces, embed, read_vocabulary
-from train import Pairs, validate
 
-NAME = "satchel-static-1"
-LARGEST = 9_500_000
+NAME = "satchel-static-2"
+LARGEST = 20_000_000
+"""Bytes: what a wheel may carry for it."""
 GOLDEN = [
     "",
     "   \n\t",
@@ -29,6 +31,10 @@ GOLDEN = [
     "Each party shall indemnify and hold harmless the other party.",
     "Café naïve résumé Zürich",
     "机器学习模型",
+    "データベース接続のタイムアウトを設定する",
+    "데이터베이스에 다시 연결하려면",
+    "كيف تتم إعادة محاولة الطلب",
+    "Wie wird eine fehlgeschlagene Anfrage wiederholt?",
     "Привет, мир: print('hello')",
     "emoji 🚀 and ½ and ﬁne ligatures",
     "retry retry retry with exponential backoff and jitter",
@@ -38,18 +44,17 @@ GOLDEN = [
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("prepared", type=Path)
-    parser.add_argument("rows", type=Path, help="the trained float rows (.npy)")
+    parser.add_argument("trained", type=Path, help="the folder with vocabulary.txt and rows.npy")
     parser.add_argument("out", type=Path)
     parser.add_argument("--golden", type=Path)
     parser.add_argument("--count-weight", choices=("log", "raw"), default="log")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
 
-    trained = np.load(arguments.rows)
+    trained = np.load(arguments.trained / "rows.npy")
     scales = np.maximum(np.abs(trained).max(1), 1e-12).astype("<f4") / 127
     rows = np.clip(np.round(trained / scales[:, None]), -127, 127).astype(np.int8)
-    vocabulary = read_vocabulary(arguments.prepared / "vocabulary.txt")
+    vocabulary = read_vocabulary(arguments.trained / "vocabulary.txt")
     assert len(vocabulary) == len(rows) == len(set(vocabulary))
     files = {
         "rows.i8": rows.tobytes(),
@@ -70,9 +75,6 @@ def main() -> None:
     assert size < LARGEST, size
     print(f"{len(rows)} rows, {size} bytes")
 
-    restored = torch.from_numpy(rows.astype(np.float32) * scales[:, None])
-    validation = Pairs(arguments.prepared / "validation.npz", arguments.count_weight)
-    print("int8     ", json.dumps(validate(restored, validation)))
     if arguments.golden:
         write_golden(arguments.out, arguments.golden)
 
@@ -84,8 +86,12 @@ def write_golden(model: Path, golden: Path) -> None:
     rows = np.fromfile(model / "rows.i8", np.int8).reshape(about["rows"], about["dimensions"])
     scales = np.fromfile(model / "scales.f32", "<f4")
     vectors = [embed(text, pieces, rows, scales, about["count_weight"]) for text in GOLDEN]
-    found = [{"text": text, "vector": [float(x) for x in vector]} for text, vector in zip(GOLDEN, vectors, strict=True)]
-    golden.write_text(json.dumps({"model": about, "cases": found}, ensure_ascii=False))
+    found = [
+        {"text": text, "vector": [round(float(x), 5) for x in vector]}
+        for text, vector in zip(GOLDEN, vectors, strict=True)
+    ]
+    lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in found)
+    golden.write_text(f'{{"model": "{about["name"]}", "cases": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

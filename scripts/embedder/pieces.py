@@ -6,9 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from satchel.text.words import words
+from satchel.text.words import IDENTIFIER, is_caseless, runs_of, words
 
 Vector = np.ndarray
+
+
+LONGEST_RUN_ENTRY = 8
+"""Letters of the longest vocabulary entry of a script without spaces."""
 
 
 class Pieces:
@@ -22,8 +26,21 @@ class Pieces:
         """The rows of the word's pieces; none at all when some part of it is not in the vocabulary."""
         found = self._known.get(word)
         if found is None:
-            found = self._known[word] = self._split(word)
+            caseless = bool(word) and is_caseless(word)
+            found = self._known[word] = self._split_run(word) if caseless else self._split(word)
         return found
+
+    def _split_run(self, run: str) -> tuple[int, ...]:
+        """Pieces of a run without spaces: no ``##``, and unknown letters are passed over."""
+        rows: list[int] = []
+        start = 0
+        while start < len(run):
+            ends = range(min(start + LONGEST_RUN_ENTRY, len(run)), start, -1)
+            end = next((end for end in ends if run[start:end] in self.row), 0)
+            if end:
+                rows.append(self.row[run[start:end]])
+            start = end or start + 1
+        return tuple(rows)
 
     def _split(self, word: str) -> tuple[int, ...]:
         rows: list[int] = []
@@ -42,7 +59,14 @@ class Pieces:
 
     def counts(self, text: str) -> Counter[int]:
         """How often every row occurs in the text."""
-        return Counter(row for word in words(text) for row in self.of_word(word))
+        return Counter(row for word in runs(text) for row in self.of_word(word))
+
+
+def runs(text: str) -> list[str]:
+    """Every word of the text; runs without spaces stay whole."""
+    if text.isascii():
+        return words(text)
+    return [run for name in IDENTIFIER.findall(text) for run in runs_of(name)]
 
 
 def weight(counts: Vector, how: str) -> Vector:

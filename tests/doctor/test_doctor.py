@@ -474,7 +474,7 @@ def test_an_index_of_a_newer_version_and_one_of_an_older(indexed: Path) -> None:
 
 def test_an_index_of_another_embedder(indexed: Path) -> None:
     found = only_problem(health(indexed, embedder="fastembed:x"))
-    assert "vectors of satchel-static-1, but the embedder is fastembed:x" in found.detail
+    assert "vectors of satchel-static-2, but the embedder is fastembed:x" in found.detail
 
 
 def test_search_arrays_that_are_missing_or_damaged(indexed: Path) -> None:

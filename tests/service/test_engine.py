@@ -374,7 +374,7 @@ def test_an_index_is_not_searched_with_vectors_of_another_model(
         embed_query = embed_texts
 
     other = open_engine(folder, index_dir=str(tmp_path / "index"), embedder=Other())  # type: ignore[arg-type]
-    with other, pytest.raises(satchel.errors.EmbedderMismatch, match="satchel-static-1"):
+    with other, pytest.raises(satchel.errors.EmbedderMismatch, match="satchel-static-2"):
         other.search("backoff")
 
 
@@ -431,7 +431,7 @@ def test_a_private_file_that_changes_stays_private(tmp_path: Path) -> None:
     (root / "priv.py").write_text("def secret():\n    return 1\n")
     with open_engine(root, index_dir=str(tmp_path / "index")) as engine:
         with engine.store.write() as writer:
-            writer.settle_embedder("satchel-static-1", 256)
+            writer.settle_embedder("satchel-static-2", 256)
             writer.put(file_of("priv.py", ["secret"], readers=("alice",)))
         engine.index()
         assert engine.search("secret", filters=Filters(readers=frozenset({"bob"}))).hits == ()

@@ -34,13 +34,32 @@ def parts_of(identifier: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in parts if len(part) <= _MAX_WORD_CHARS)
 
 
+def runs_of(identifier: str) -> tuple[str, ...]:
+    """The words in an identifier; a run of letters without case (Chinese, Korean, Arabic …) stays whole.
+
+    >>> runs_of("解析HTTPヘッダ")
+    ('解析', 'http', 'ヘッタ')
+    """
+    return tuple(run.lower() for run in _runs(identifier) if len(run) <= _MAX_WORD_CHARS or is_caseless(run))
+
+
+def is_caseless(run: str) -> bool:
+    """True if the run is of a script without upper and lower case, where words may stand without spaces."""
+    return unicodedata.category(run[0]) == "Lo"
+
+
 def _parts_of_unicode(identifier: str) -> Iterator[str]:
-    plain = "".join(c for c in unicodedata.normalize("NFKD", identifier) if not unicodedata.combining(c))
-    for part in _unicode_parts().findall(unicodedata.normalize("NFC", plain)):
-        if len(part) > 2 and unicodedata.category(part[0]) == "Lo":
-            yield from (part[i : i + 2] for i in range(len(part) - 1))
+    for run in _runs(identifier):
+        if len(run) > 2 and is_caseless(run):
+            yield from (run[i : i + 2] for i in range(len(run) - 1))
         else:
-            yield part
+            yield run
+
+
+def _runs(identifier: str) -> list[str]:
+    plain = "".join(c for c in unicodedata.normalize("NFKD", identifier) if not unicodedata.combining(c))
+    runs: list[str] = _unicode_parts().findall(unicodedata.normalize("NFC", plain))
+    return runs
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ how good it is: docs/model-card.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from satchel.errors import EmbedderUnavailable
-from satchel.text.words import IDENTIFIER, parts_of
+from satchel.text.words import IDENTIFIER, is_caseless, parts_of, runs_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HERE: Final = Path(__file__).parent / "static_model"
 _MAX_TEXT_CHARS: Final = 20_000  # later words are ignored, to bound the time for a single text
 _BATCH_ROWS: Final = 40_000  # word vectors are summed in batches: larger ones need fewer numpy calls and more memory
+_LONGEST_RUN_ENTRY: Final = 8  # letters: the vocabulary has no longer entry of a script without spaces
 
 
 class StaticEmbedder:
@@ -109,10 +110,32 @@ class StaticEmbedder:
             if own_rows is None:
                 if len(known) > 1 << 20:
                     known.clear()
-                own_rows = tuple(row for word in parts_of(identifier) for row in self._rows_of_word(word))
+                own_rows = tuple(self._rows_of_identifier(identifier))
                 known[identifier] = own_rows
             rows += own_rows
         return rows
+
+    def _rows_of_identifier(self, identifier: str) -> Iterator[int]:
+        if identifier.isascii():
+            for word in parts_of(identifier):
+                yield from self._rows_of_word(word)
+            return
+        for run in runs_of(identifier):
+            yield from self._rows_of_run(run) if is_caseless(run) else self._rows_of_word(run)
+
+    def _rows_of_run(self, run: str) -> Iterator[int]:
+        """The rows of the longest vocabulary entries in a run without spaces; unknown letters are passed over."""
+        vocabulary = self._vocabulary
+        at = 0
+        while at < len(run):
+            for end in range(min(at + _LONGEST_RUN_ENTRY, len(run)), at, -1):
+                row = vocabulary.get(run[at:end])
+                if row is not None:
+                    yield row
+                    at = end
+                    break
+            else:
+                at += 1
 
     def _rows_of_word(self, word: str) -> tuple[int, ...]:
         """The rows of the longest vocabulary entries for the word (WordPiece); empty if a part is unknown."""
