@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
+from satchel.text.languages import language_of
 from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
 
 # Terms looked up in the index: bounds the time for long reports; the terms left out weigh least.
@@ -62,6 +63,8 @@ class ParsedQuestion:
     wants_docs: bool
     wants_examples: bool
     wants_figures: bool
+    language: str = ""
+    """The language, if it is known and not English."""
 
 
 def understand(text: str) -> ParsedQuestion:
@@ -81,6 +84,7 @@ def understand(text: str) -> ParsedQuestion:
         wants_docs=bool(distinct & _DOCS),
         wants_examples=bool(distinct & _EXAMPLES),
         wants_figures=bool(_FIGURES.search(text)),
+        language=language_of(text),
     )
 
 

@@ -283,10 +283,11 @@ class Ranked(NamedTuple):
 
 
 class WeightSet(StrEnum):
-    """The training data of the weights: questions about code, long reports, blocks and sections of notes, passages."""
+    """The training data: questions about code, long reports, meaning alone, blocks and sections of notes, passages."""
 
     SHORT = "short"
     LONG = "long"
+    MEANING = "meaning"
     NOTES = "notes"
     DOCUMENTS = "documents"
     SECTIONS = "sections"

@@ -13,7 +13,7 @@ from satchel.assembly.unit_packing import UnitPacker
 from satchel.assembly.units import LineWorths, SourceText
 from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
-from satchel.models.files import PROSE, detect_language
+from satchel.models.files import PROSE, detect_language, kind_of
 from satchel.models.options import Fill
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece, StoreQuery
@@ -28,12 +28,15 @@ from satchel.retrieval.ranking import (
     rank,
     with_closeness,
 )
+from satchel.text.languages import is_written_in
 from satchel.text.visible import make_visible_line
 from satchel.text.words import terms
 
 if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
+    from satchel.ports.file_index import Candidate
     from satchel.ports.store import Store
+    from satchel.retrieval.query import ParsedQuestion
     from satchel.tokens.counter import TokenCounter
 
 
@@ -46,6 +49,9 @@ _CANDIDATE_BLOCKS: Final = 120
 
 # Files ranked for a long report, whose many terms match more files; scripts/ranker/fit.py learns on as many.
 _CANDIDATE_FILES_LONG: Final = 100
+
+# Pieces with the most of a question's words, of which one is in the question's language if the workspace is.
+_LANGUAGE_SAMPLE: Final = 8
 
 # Rankings cached for repeated questions; each keeps all its ranked candidates in memory.
 _CACHED_QUESTIONS: Final = 256
@@ -112,15 +118,17 @@ class Searcher:
         if stored_embedder and stored_embedder != self.embedder.name:
             raise EmbedderMismatch(stored_embedder, self.embedder.name)
         question = understand(text)
-        query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(text))
-        most_files = _CANDIDATE_FILES_LONG if question.is_long else _CANDIDATE_FILES
-        if self.store.holds_blocks():
-            most_files = max(most_files, _CANDIDATE_BLOCKS)
-        candidates = self.store.search(query, filters, top_k=most_files)
+        candidates = self._candidates(question, filters)
+        weights = None
+        if question.language and not self._is_written_in(question.language, candidates, filters):
+            # Words of another language match by accident only: English text is found by meaning.
+            question, weights = replace(question, terms={}), learned_weights(WeightSet.MEANING)
+            candidates = self._candidates(question, filters)
         files = [candidate.file for candidate in candidates]
         paths = self.store.paths(files, filters)
         whole = [candidate for candidate in candidates if not candidate.is_passage]
-        ranked = rank(question, whole, paths, recent=_recency(self.store.last_changes(files, filters)))
+        recent = _recency(self.store.last_changes(files, filters))
+        ranked = rank(question, whole, paths, recent=recent, weights=weights)
         passages = [candidate for candidate in candidates if candidate.is_passage]
         if passages:
             pieces = self.store.pieces([passage.piece for passage in passages], filters)
@@ -130,6 +138,20 @@ class Searcher:
         if titles:
             ranked += rank(question, candidates, titles, weights=learned_weights(WeightSet.NOTES))
         return sorted(in_the_background(question, ranked, paths), key=lambda entry: -entry.relevance)
+
+    def _candidates(self, question: ParsedQuestion, filters: Filters) -> list[Candidate]:
+        vector = self.embedder.embed_query(question.text)
+        query = StoreQuery(terms=question.terms, names=question.names, vector=vector)
+        most_files = _CANDIDATE_FILES_LONG if question.is_long else _CANDIDATE_FILES
+        if self.store.holds_blocks():
+            most_files = max(most_files, _CANDIDATE_BLOCKS)
+        return self.store.search(query, filters, top_k=most_files)
+
+    def _is_written_in(self, language: str, candidates: Sequence[Candidate], filters: Filters) -> bool:
+        """True if a piece with the question's words, outside of translations of messages, is in the language."""
+        best = sorted(candidates, key=lambda candidate: -candidate.signals["text"])[:_LANGUAGE_SAMPLE]
+        pieces = self.store.pieces([candidate.piece for candidate in best], filters)
+        return any(is_written_in(piece.text, language) for piece in pieces if not kind_of(piece.path).locale)
 
 
 def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
