@@ -112,7 +112,7 @@ class Searcher:
         if stored_embedder and stored_embedder != self.embedder.name:
             raise EmbedderMismatch(stored_embedder, self.embedder.name)
         question = understand(text)
-        query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(text))
+        query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(question.text))
         most_files = _CANDIDATE_FILES_LONG if question.is_long else _CANDIDATE_FILES
         if self.store.holds_blocks():
             most_files = max(most_files, _CANDIDATE_BLOCKS)
