@@ -204,6 +204,13 @@ class _PathWords(NamedTuple):
     in_paths: NDArray[np.float64]
     asked: NDArray[np.bool_]
 
+    @property
+    def totals(self) -> tuple[float, float]:
+        """The rarity of all words asked for, in names and in paths."""
+        # Words of hidden files have no rarity. They are left out of the sums, whose last bit depends on their length.
+        names, paths = (rarity[self.asked & (rarity > 0)] for rarity in (self.in_names, self.in_paths))
+        return float(names.sum()) or 1.0, float(paths.sum()) or 1.0
+
 
 class _Weights(NamedTuple):
     """The question's terms: their hashes, and the weight of each, in a text and in a document's name."""
@@ -369,8 +376,7 @@ class _Evidence:
         names = places[:, :NAME_WIDTH]
         matched = (in_names * asked)[names].sum(axis=1)
         own = in_names[names].sum(axis=1)
-        total_names = float((words.in_names * words.asked).sum()) or 1.0
-        total_paths = float((words.in_paths * words.asked).sum()) or 1.0
+        total_names, total_paths = words.totals
         self._of_file |= {
             "file_name": matched / total_names,
             "file_name_rarity": matched,
