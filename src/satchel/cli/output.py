@@ -233,9 +233,9 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
 
 def _strongest(signals: Mapping[str, float], most: int = 4) -> str:
     """The signals with the largest absolute values, in words and with sign."""
-    from satchel.retrieval.ranking import feature_meanings
+    from satchel.service.answering import signal_meanings
 
-    words = feature_meanings()
+    words = signal_meanings()
     ordered = sorted(((name, value) for name, value in signals.items() if name != "piece"), key=lambda e: -abs(e[1]))
     return "; ".join(f"{words.get(name, name)} {value:+.2f}" for name, value in ordered[:most])
 

@@ -202,13 +202,16 @@ def add_relative(files: Sequence[dict[str, float]]) -> None:
         for features in files:
             features[relative] = features[name] / best if best > 0 else 0.0
     for first, name in _FIRST.items():
-        for rank, features in enumerate(sorted(files, key=lambda features, by=name: -features[by])):  # type: ignore[misc]
-            features[first] = 1 / (1 + rank)
+        # Files with the same value share a rank: their order in the index says nothing.
+        ordered = sorted((features[name] for features in files), reverse=True)
+        ranks = {value: rank for rank, value in reversed([*enumerate(ordered)])}
+        for features in files:
+            features[first] = 1 / (1 + ranks[features[name]])
     for lead, name in _LEADS.items():
         # A low second value predicts a right first file better than the first value itself.
-        ordered = sorted(files, key=lambda features, by=name: -features[by])  # type: ignore[misc]
-        for place, features in enumerate(ordered):
-            second = ordered[1][name] if len(ordered) > 1 else 0.0
+        by_value = sorted(files, key=lambda features, by=name: -features[by])  # type: ignore[misc]
+        for place, features in enumerate(by_value):
+            second = by_value[1][name] if len(by_value) > 1 else 0.0
             features[lead] = (features[name] - second) / features[name] if not place and features[name] > 0 else 0.0
 
 
