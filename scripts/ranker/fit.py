@@ -1,10 +1,15 @@
-"""Learns the ranker's weights from questions with known answers, and writes them to the package.
+"""Learns the weights for questions about code and for long reports, and writes them to the package.
 
-    python scripts/ranker/fit.py --eval EVAL [--work FOLDER] [--sets code_semble,code_swelite]
+    nice python scripts/ranker/fit.py --eval EVAL [--work FOLDER] [--again] [--dry]
 
-EVAL is the folder of the evaluation data with its trees checked out. A file is an answer or is not; the weights
-maximise the likelihood of the answers among a question's candidates (a softmax over files, L2 against over-fitting).
-What is printed is cross-validated: every question is ranked by weights that never saw its repository.
+EVAL is the folder of the evaluation data with its trees checked out (code_semble also `--whole`; code_muloc `fast`).
+Each question is put to an index of its tree, and the candidates' evidence is kept in FOLDER; `--again` uses the kept
+evidence, which is enough after a change of the ranker's features or of this script. Indexes and evidence are kept for
+each embedder: after a change of the embedder, run without `--again` (about ten minutes with two processes).
+
+A file is an answer or is not; the weights maximise the likelihood of the answers among a question's candidates (a
+softmax over files, L2 against over-fitting). What is printed is cross-validated: every question is ranked by weights
+that never saw its project. The calibration is fitted on these held-out scores.
 """
 
 from __future__ import annotations
@@ -13,7 +18,10 @@ import argparse
 import json
 import math
 import pickle
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,84 +37,143 @@ from satchel.retrieval.ranking import add_relative, feature_meanings, file_featu
 from satchel.storage.sqlite.store import EmbeddedStore
 
 WEIGHTS = Path("src/satchel/retrieval/weights.json")
+SETS = ("code_semble", "code_semble_whole", "code_swelite", "code_muloc")
+# Issues of a project that are used: each has a tree of its own, and its index takes seconds.
+ISSUES_OF_A_PROJECT = {"code_swelite": 55, "code_muloc": 4}
+# What no question of these sets can teach: set by hand, and added after the fit.
+BY_HAND = {"recent": 0.1, "prose_wanted": 2.5, "how_to": 1.0, "example_wanted": 1.0}
+# Features of other weight sets (notes, passages), and `stem…`: the names' families and rarity take their place.
+UNUSED = {"stem", "near", "pairs", "figures", "title"}
 NAMES = [
-    name
-    for name in feature_meanings()
-    if name not in ("recent", "prose_wanted", "example_wanted") and not name.startswith("lead_")
+    name for name in feature_meanings() if name not in BY_HAND and name not in UNUSED and not name.startswith("lead_")
 ]
-FOLDS = 10
+# Weights that a fit finds too small, as few questions have the feature: at least, or at most, these.
+AT_LEAST = {"path_named": 3.0, "module_named": 1.0}
+AT_MOST = {"vendor": -1.0, "locale": -0.5}
+FOLDS = 5
 CANDIDATES = 100
 # Which way a feature may point, where common sense knows it and a few repositories cannot teach it otherwise.
-NEVER_POSITIVE = {"test", "example", "vendor", "legacy", "locale"}
-# What no question of these sets can teach.
-BY_HAND = {
-    "vendor": -1.0,
-    "locale": -0.5,
-    "recent": 0.1,
-    "prose_wanted": 2.5,
-    "example_wanted": 1.0,
-    "path_named": 3.0,
-    "module_named": 1.0,
+NEVER_POSITIVE = {"test", "example", "vendor", "legacy", "locale", "declarations", "config", "unknown", "docs", "prose"}
+NEVER_NEGATIVE = {
+    *("file_text", "file_coverage", "best_text", "best_coverage", "best_name", "best_name_precision", "best_meaning"),
+    *("second_text", "folder", "folder_precision", "relative_text", "relative_file_text", "first_text"),
+    *("first_meaning", "file_name", "file_name_precision", "file_name_rarity", "file_name_match", "path_words"),
+    *("relative_name", "relative_file_name", "relative_path_words", "defines", "defines_symbol", "defines_long"),
+    *("path_named", "module_named", "trace", "relative_trace", "test_wanted", "config_wanted"),
 }
-NEVER_NEGATIVE = {"defines", "defines_symbol", "defines_long", "path_named", "module_named", "test_wanted"}
+# Questions of one project and set that count in full; those of a project with more share this weight.
+PROJECT_QUESTIONS = 12
 
 
 class Asked(NamedTuple):
     """A question's candidates: their features, and which of them answer."""
 
     set_name: str
-    group: str
+    project: str
     paths: list[str]
     features: np.ndarray[Any, Any]
     answers: np.ndarray[Any, Any]
     gold: int
     is_long: bool
 
+    @property
+    def kind(self) -> str:
+        """The weight set of the question."""
+        return "long" if self.is_long else "short"
 
-def gather(eval_folder: Path, set_name: str, work: Path) -> list[Asked]:
-    """Every question of a set, with its candidates as the product finds them."""
+
+# -- evidence
+
+
+def project_of(corpus: str) -> str:
+    """The project of a corpus: a tree for an issue is named by owner, project and number."""
+    return re.sub(r"-\d+$", "", corpus).rpartition("__")[2].lower()
+
+
+def gather(eval_folder: Path, set_name: str, work: Path, processes: int) -> list[dict[str, Any]]:
+    """Every question of a set, with the evidence for its candidates as the product finds them."""
+    by_project: dict[str, list[str]] = defaultdict(list)
+    for tree in sorted((eval_folder / "trees" / set_name).iterdir()):
+        by_project[project_of(tree.name)].append(tree.name)
+    some = {name: _spread(trees, ISSUES_OF_A_PROJECT.get(set_name, 1)) for name, trees in by_project.items()}
+    with ProcessPoolExecutor(processes) as pool:
+        jobs = [pool.submit(gather_project, eval_folder, set_name, trees, work) for trees in some.values()]
+        return [row for job in jobs for row in job.result()]
+
+
+def _spread(trees: list[str], most: int) -> list[str]:
+    """At most so many of the trees, evenly spread."""
+    return trees[:: math.ceil(len(trees) / most)]
+
+
+def gather_project(eval_folder: Path, set_name: str, trees: Sequence[str], work: Path) -> list[dict[str, Any]]:
+    """The questions to the trees of a project; the trees differ little, and one index follows them."""
     embedder = StaticEmbedder()
-    tasks = [json.loads(line) for line in (eval_folder / "data" / set_name / "dev.jsonl").open()]
-    by_corpus: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for task in tasks:
-        by_corpus[task["corpus"]].append(task)
-    found = []
-    for corpus, some in by_corpus.items():
-        # The trees of one project differ little: one index follows them from one to the next.
-        store = EmbeddedStore(work / set_name / ("shared" if set_name == "code_swelite" else corpus))
-        Indexer((eval_folder / "trees" / set_name / corpus).resolve(), store, embedder).run()
-        for task in some:
-            found.append(ask(task, store, embedder, set_name))
-        store.close()
-        print(f"{set_name} {corpus}", flush=True)
-    return found
+    tasks = defaultdict(list)
+    for line in (eval_folder / "data" / set_name.removesuffix("_whole") / "dev.jsonl").open():
+        task = json.loads(line)
+        tasks[task["corpus"]].append(task)
+    store = EmbeddedStore(work / "indexes" / set_name / project_of(trees[0]))
+    rows = []
+    for tree in trees:
+        Indexer((eval_folder / "trees" / set_name / tree).resolve(), store, embedder).run()
+        rows += [ask(task, store, embedder, set_name) for task in tasks[tree]]
+        print(set_name, tree, flush=True)
+    store.close()
+    return rows
 
 
-def ask(task: dict[str, Any], store: EmbeddedStore, embedder: StaticEmbedder, set_name: str) -> Asked:
+def ask(task: dict[str, Any], store: EmbeddedStore, embedder: StaticEmbedder, set_name: str) -> dict[str, Any]:
     question = understand(task["query"])
     query = StoreQuery(terms=question.terms, names=question.names, vector=embedder.embed_query(question.text))
-    by_file: dict[int, list[Any]] = defaultdict(list)
-    for candidate in store.search(query, Filters(), top_k=CANDIDATES):
-        by_file[candidate.file].append(candidate)
-    paths = store.paths(list(by_file), Filters())
-    rows = [
-        file_features(question, paths[file], some[0].of_file, [one.signals for one in some])
-        for file, some in by_file.items()
-    ]
+    found = store.search(query, Filters(), top_k=CANDIDATES)
+    paths = store.paths([candidate.file for candidate in found], Filters())
+    return {
+        "set": set_name,
+        "project": project_of(task["corpus"]),
+        "query": task["query"],
+        "gold": [file["path"] for file in task["gold_files"]],
+        "cands": [
+            (paths.get(one.file), one.piece, dict(one.signals), dict(one.of_file), one.is_passage) for one in found
+        ],
+    }
+
+
+def evidence(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The evidence of all sets, gathered now or kept from before."""
+    rows = []
+    work = arguments.work / re.sub(r"[^\w.-]", "-", StaticEmbedder().name)
+    for set_name in arguments.sets.split(","):
+        kept = work / f"{set_name}.pickle"
+        if not (arguments.again and kept.exists()):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(pickle.dumps(gather(arguments.eval, set_name, work, arguments.processes)))
+        rows += pickle.loads(kept.read_bytes())
+    return rows
+
+
+def asked_of(row: dict[str, Any]) -> Asked:
+    """The features of a question's candidate files."""
+    question = understand(row["query"])
+    pieces: dict[str, list[Any]] = defaultdict(list)
+    for path, _, signals, of_file, is_passage in row["cands"]:
+        if path is not None and not is_passage:
+            pieces[path].append((signals, of_file))
+    rows = [file_features(question, path, some[0][1], [one[0] for one in some]) for path, some in pieces.items()]
     add_relative(rows)
-    gold = {one["path"] for one in task["gold_files"]}
-    names = [paths[file] for file in by_file]
-    features = np.array([[row[name] for name in NAMES] for row in rows]).reshape(len(rows), len(NAMES))
-    group = task["corpus"] if set_name != "code_swelite" else "django"
-    return Asked(
-        set_name, group, names, features, np.array([name in gold for name in names]), len(gold), question.is_long
-    )
+    features = np.array([[values[name] for name in NAMES] for values in rows]).reshape(len(rows), len(NAMES))
+    gold = set(row["gold"])
+    answers = np.array([path in gold for path in pieces], bool)
+    return Asked(row["set"], project_of(row["project"]), [*pieces], features, answers, len(gold), question.is_long)
+
+
+# -- weights
 
 
 class Learner:
     """The questions as one tensor."""
 
-    def __init__(self, asked: list[Asked], weight_of: dict[str, float]) -> None:
+    def __init__(self, asked: list[Asked]) -> None:
         every = np.concatenate([one.features for one in asked])
         self.scale = torch.tensor(every.std(0) + 1e-6, dtype=torch.float32)
         self.scale[self.scale < 1e-3] = 1.0
@@ -114,7 +181,7 @@ class Learner:
         self.features = torch.zeros(len(asked), most, len(NAMES))
         self.answers = torch.zeros(len(asked), most)
         self.mask = torch.full((len(asked), most), -1e9)
-        self.importance = torch.tensor([weight_of[one.set_name] for one in asked])
+        self.importance = torch.tensor(importance_of(asked))
         for i, one in enumerate(asked):
             n = len(one.paths)
             self.features[i, :n] = torch.tensor(one.features, dtype=torch.float32) / self.scale
@@ -125,12 +192,11 @@ class Learner:
 
     def fit(self, rows: list[int], l2: float, around: torch.Tensor | None = None) -> torch.Tensor:
         """The best weights for these questions that are not far from zero, or from those of other questions."""
-        torch.manual_seed(0)
         center = torch.zeros(len(NAMES)) if around is None else around * self.scale
         weights = center.clone().requires_grad_()
         features, answers, mask = self.features[rows], self.answers[rows], self.mask[rows]
         importance = self.importance[rows] / self.importance[rows].sum()
-        optimizer = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
+        optimizer = torch.optim.LBFGS([weights], max_iter=300, line_search_fn="strong_wolfe")
 
         def loss() -> torch.Tensor:
             optimizer.zero_grad()
@@ -145,112 +211,156 @@ class Learner:
         return bounded / self.scale
 
 
+def importance_of(asked: list[Asked]) -> list[float]:
+    """The weight of each question: no project with many questions dominates."""
+    counts = Counter((one.set_name, one.project) for one in asked)
+    return [min(1.0, PROJECT_QUESTIONS / counts[one.set_name, one.project]) for one in asked]
+
+
+def fit_both(learner: Learner, asked: list[Asked], rows: list[int], l2: float, l2_long: float) -> dict[str, Any]:
+    """Weights for short questions, and near them those for long ones, of which there are fewer."""
+    rows = [i for i in rows if asked[i].answers.any()]
+    short = learner.fit([i for i in rows if not asked[i].is_long], l2)
+    return {"short": short, "long": learner.fit([i for i in rows if asked[i].is_long], l2_long, short)}
+
+
+def held_out_scores(learner: Learner, asked: list[Asked], l2: float, l2_long: float) -> list[np.ndarray[Any, Any]]:
+    """The scores of every question's files by weights that never saw the question's project."""
+    projects = sorted({one.project for one in asked})
+    fold_of = [projects.index(one.project) % FOLDS for one in asked]
+    scores: list[Any] = [None] * len(asked)
+    for fold in range(FOLDS):
+        weights = fit_both(learner, asked, [i for i in range(len(asked)) if fold_of[i] != fold], l2, l2_long)
+        for i in range(len(asked)):
+            if fold_of[i] == fold:
+                scores[i] = asked[i].features @ weights[asked[i].kind].numpy()
+    return scores
+
+
+def print_figures(asked: list[Asked], scores: list[np.ndarray[Any, Any]]) -> None:
+    """Print how well the scores rank, by set and kind of question."""
+    figures = defaultdict(list)
+    for one, values in zip(asked, scores, strict=True):
+        ranked = one.answers[np.argsort(-values, kind="stable")]
+        row = (ndcg(ranked, one.gold), float(ranked[0]), ranked[:5].sum() / one.gold, ranked[:10].sum() / one.gold)
+        figures[f"{one.set_name}, {one.kind}"].append(row)
+        if one.gold > 1:
+            figures[f"{one.set_name}, {one.kind}, several files"].append(row)
+    for name, rows in sorted(figures.items()):
+        mean = np.array(rows).mean(0)
+        recall = f"r@5 {mean[2]:.4f}, r@10 {mean[3]:.4f}"
+        print(f"{name:40} {len(rows):4}: NDCG@10 {mean[0]:.4f}, first {mean[1]:.3f}, {recall}")
+
+
 def ndcg(answers: np.ndarray[Any, Any], gold: int) -> float:
     gained = sum(1 / math.log2(i + 2) for i, is_answer in enumerate(answers[:10]) if is_answer)
     return gained / sum(1 / math.log2(i + 2) for i in range(min(10, gold)))
 
 
-def calibrate(scored: list[tuple[float, float, bool]]) -> tuple[dict[str, float], float]:
-    """A logistic curve from (score, gap to the best) to the share of answers, and how far off it is (ECE)."""
-    data = torch.tensor([[1.0, score, score - best] for score, best, _ in scored], dtype=torch.float64)
-    target = torch.tensor([float(answer) for *_, answer in scored], dtype=torch.float64)
-    weights = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+# -- calibration
+
+
+def calibrate(asked: list[Asked], scores: list[np.ndarray[Any, Any]]) -> dict[str, float]:
+    """A logistic curve from score and gap to the best to the share of answers.
+
+    Not from the lead of the best: it lowers the error on these questions, which all have an answer, and gives the best
+    file for nonsense a relevance of 0.7.
+    """
+    rows, target, weight = [], [], []
+    for one, values, share in zip(asked, scores, importance_of(asked), strict=True):
+        rows += [[1.0, score, score - values.max()] for score in values.tolist()]
+        target += one.answers.tolist()
+        weight += [share] * len(values)
+    data, answers = torch.tensor(rows, dtype=torch.float64), torch.tensor(target, dtype=torch.float64)
+    importance = torch.tensor(weight, dtype=torch.float64)
+    # None but the intercept is negative: relevance must fall with rank.
+    lower = torch.tensor([-math.inf, 0.0, 0.0], dtype=torch.float64)
+    weights = torch.tensor([-2.0, 0.1, 0.5], dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights], max_iter=500, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        value = torch.nn.functional.binary_cross_entropy_with_logits(data @ weights, target)
+        logits = data @ torch.maximum(weights, lower)
+        value = torch.nn.functional.binary_cross_entropy_with_logits(logits, answers, importance)
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
     optimizer.step(loss)  # type: ignore[no-untyped-call]
-    likely = torch.sigmoid(data @ weights.detach()).numpy()
-    intercept, slope, gap = weights.detach().tolist()
-    return {"intercept": intercept, "slope": slope, "gap": gap}, expected_calibration_error(likely, target.numpy())
+    bounded = torch.maximum(weights.detach(), lower)
+    print_calibration(asked, torch.sigmoid(data @ bounded).numpy(), answers.numpy())
+    return dict(zip(("intercept", "slope", "gap"), bounded.tolist(), strict=True))
 
 
-def expected_calibration_error(likely: np.ndarray[Any, Any], answers: np.ndarray[Any, Any]) -> float:
+def print_calibration(asked: list[Asked], likely: np.ndarray[Any, Any], answers: np.ndarray[Any, Any]) -> None:
+    """Print the expected calibration error above a relevance of 0.1, for all questions and for each set."""
+    of_set = np.repeat([one.set_name for one in asked], [len(one.paths) for one in asked])
+    for name in ("all", *sorted(set(of_set))):
+        inside = (likely > 0.1) & ((of_set == name) | (name == "all"))
+        error = calibration_error(likely[inside], answers[inside], verbose=name == "all")
+        print(f"  {name}: expected calibration error {error:.4f}")
+
+
+def calibration_error(likely: np.ndarray[Any, Any], answers: np.ndarray[Any, Any], verbose: bool) -> float:
     bins = np.minimum((likely * 10).astype(int), 9)
     error = 0.0
     for number in range(10):
         inside = bins == number
         if inside.any():
             error += inside.mean() * abs(likely[inside].mean() - answers[inside].mean())
-            print(f"  said {likely[inside].mean():.2f}, was {answers[inside].mean():.2f} ({inside.sum()} files)")
+            if verbose:
+                print(f"  said {likely[inside].mean():.2f}, was {answers[inside].mean():.2f} ({inside.sum()} files)")
     return error
+
+
+# -- the command
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--eval", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("/tmp/satchel-ranker"))
-    parser.add_argument("--sets", default="code_semble,code_swelite")
-    parser.add_argument("--l2", type=float, default=0.01)
-    parser.add_argument("--l2-long", type=float, default=0.01)
-    parser.add_argument("--again", action="store_true", help="use the features gathered before")
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--l2", type=float, default=0.03)
+    parser.add_argument("--l2-long", type=float, default=0.03)
+    parser.add_argument("--again", action="store_true", help="use the evidence gathered before")
+    parser.add_argument("--dry", action="store_true", help="print the figures, and write nothing")
+    parser.add_argument("--without", default="", help="features left out, to see what they are worth")
     arguments = parser.parse_args()
-    asked: list[Asked] = []
-    for set_name in arguments.sets.split(","):
-        kept = arguments.work / f"{set_name}.pickle"
-        if not (arguments.again and kept.exists()):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_bytes(pickle.dumps([tuple(one) for one in gather(arguments.eval, set_name, arguments.work)]))
-        asked += [Asked(*one) for one in pickle.loads(kept.read_bytes())]
-    asked = [one for one in asked if len(one.paths)]
-    learner = Learner(asked, {"code_semble": 1.0, "code_swelite": 1.0})
-    groups = sorted({one.group for one in asked})
-    figures: dict[str, list[tuple[float, bool, bool]]] = defaultdict(list)
-    scored: dict[str, list[tuple[float, float, bool]]] = defaultdict(list)
-    for fold in range(FOLDS):
-        # Of the one project whose issues we have, the folds are its issues.
-        held = {
-            i for i, one in enumerate(asked)
-            if (i if one.set_name == "code_swelite" else groups.index(one.group)) % FOLDS == fold
-        }  # fmt: skip
-        weights = fit_both(learner, asked, [i for i in range(len(asked)) if i not in held], arguments)
-        for i in sorted(held):
-            one = asked[i]
-            scores = one.features @ weights[kind_of(one)].numpy()
-            order = np.argsort(-scores, kind="stable")
-            ranked = one.answers[order]
-            figures[one.set_name].append((ndcg(ranked, one.gold), bool(ranked[0]), bool(ranked[:5].any())))
-            answers = zip(scores.tolist(), one.answers.tolist(), strict=True)
-            scored[kind_of(one)] += [(s, float(scores.max()), a) for s, a in answers]
-    for set_name, rows in figures.items():
-        mean = [float(np.mean([row[i] for row in rows])) for i in range(3)]
-        print(
-            f"{set_name}: NDCG@10 {mean[0]:.4f}, answer first {mean[1]:.3f}, in the first five {mean[2]:.3f} held out"
-        )
-    kept: dict[str, Any] = {}
-    weights = fit_both(learner, asked, list(range(len(asked))), arguments)
+    NAMES[:] = [name for name in NAMES if name not in arguments.without.split(",")]
+    asked = [one for one in map(asked_of, evidence(arguments)) if len(one.paths)]
+    learner = Learner(asked)
+    scores = held_out_scores(learner, asked, arguments.l2, arguments.l2_long)
+    print_figures(asked, scores)
+    if arguments.dry:
+        return
+    weights = fit_both(learner, asked, list(range(len(asked))), arguments.l2, arguments.l2_long)
+    learned = json.loads(WEIGHTS.read_text())
     for kind in ("short", "long"):
         print(f"{kind} questions:")
-        calibration, error = calibrate(scored[kind])
-        print(f"  calibration error {error:.4f}")
-        features = {name: round(value, 4) for name, value in zip(NAMES, weights[kind].tolist(), strict=True)}
-        features |= {name: value for name, value in BY_HAND.items() if not features.get(name)}
-        kept[kind] = {
-            "features": features,
+        mine = [i for i, one in enumerate(asked) if one.kind == kind]
+        calibration = calibrate([asked[i] for i in mine], [scores[i] for i in mine])
+        learned[kind] = {
+            "features": rounded(weights[kind]),
             "calibration": {name: round(value, 5) for name, value in calibration.items()},
         }
-        spread = {
-            name: value * float(learner.scale[NAMES.index(name)]) for name, value in features.items() if name in NAMES
-        }
-        for name, value in sorted(spread.items(), key=lambda entry: -abs(entry[1]))[:20]:
-            print(f"  {name:24} {features[name]:+.3f}  (× its spread: {value:+.3f})")
-    WEIGHTS.write_text(json.dumps(kept, indent=2) + "\n")
+        print_strongest(learned[kind]["features"], learner)
+    WEIGHTS.write_text(json.dumps(learned, indent=2) + "\n")
 
 
-def kind_of(one: Asked) -> str:
-    return "long" if one.is_long else "short"
+def rounded(weights: torch.Tensor) -> dict[str, float]:
+    """The weights by name, within the bounds set by hand."""
+    features = {name: round(value, 4) for name, value in zip(NAMES, weights.tolist(), strict=True)}
+    features |= {name: max(value, features[name]) for name, value in AT_LEAST.items() if name in features}
+    features |= {name: min(value, features[name]) for name, value in AT_MOST.items() if name in features}
+    return {name: value for name, value in features.items() if value} | BY_HAND
 
 
-def fit_both(
-    learner: Learner, asked: list[Asked], rows: list[int], arguments: argparse.Namespace
-) -> dict[str, torch.Tensor]:
-    """Weights for short questions, and near them those for long ones: we have long ones about one project only."""
-    short = learner.fit([i for i in rows if not asked[i].is_long], arguments.l2)
-    return {"short": short, "long": learner.fit([i for i in rows if asked[i].is_long], arguments.l2_long, short)}
+def print_strongest(features: dict[str, float], learner: Learner) -> None:
+    """Print the weights that move the scores most."""
+    spread = {name: features[name] * float(learner.scale[NAMES.index(name)]) for name in NAMES if name in features}
+    for name, value in sorted(spread.items(), key=lambda entry: -abs(entry[1]))[:25]:
+        print(f"  {name:24} {features[name]:+.3f}  (times its spread: {value:+.3f})")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ FILES = {
     "net/retry.py": "def retry_request(request, attempts):\n    '''Send the request again after an error.'''\n"
     "    for attempt in range(attempts):\n        try:\n            return send(request)\n"
     "        except TimeoutError:\n            wait(attempt)\n",
-    "ui/colors.py": "def paint_button(button, color):\n    '''Choose the color of a button.'''\n    button.fill(color)\n",
+    "ui/colors.py": "def paint_button(button, color):\n    '''Choose a button's color.'''\n    button.fill(color)\n",
     "store/users.py": "def delete_user(user):\n    '''Remove a user and all of the user's files.'''\n    drop(user)\n",
     "text/parse.py": "def parse_date(text):\n    '''Read a date from a text.'''\n    return text.split('-')\n",
 }

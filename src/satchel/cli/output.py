@@ -231,10 +231,13 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
     console.print(table)
 
 
-def _strongest(signals: Mapping[str, float], most: int = 5) -> str:
-    """The signals with the largest absolute values, with sign."""
-    ordered = sorted(signals.items(), key=lambda entry: -abs(entry[1]))
-    return " ".join(f"{name}{value:+.2f}" for name, value in ordered[:most] if name != "piece")
+def _strongest(signals: Mapping[str, float], most: int = 4) -> str:
+    """The signals with the largest absolute values, in words and with sign."""
+    from satchel.service.answering import signal_meanings
+
+    words = signal_meanings()
+    ordered = sorted(((name, value) for name, value in signals.items() if name != "piece"), key=lambda e: -abs(e[1]))
+    return "; ".join(f"{words.get(name, name)} {value:+.2f}" for name, value in ordered[:most])
 
 
 def say(text: str) -> None:

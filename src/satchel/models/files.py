@@ -152,6 +152,11 @@ _PATTERNS: Final = {
         r"|__about__\.py|package\.scala)$"
     ),
     "declarations": re.compile(r"\.d\.[mc]?ts$|\.pyi$|(?:^|/)types?\.[jt]s$"),
+    "build": re.compile(
+        r"(?:^|/)(?:requirements[^/]*\.(?:txt|in)|constraints[^/]*\.txt|setup\.(?:py|cfg)|pyproject\.toml|package\.json|environment\.ya?ml"
+        r"|(?:[^/]*\.)?Dockerfile(?:\.[^/]*)?|docker-compose[^/]*|compose\.ya?ml|Makefile|CMakeLists\.txt|Cargo\.toml|go\.mod|pom\.xml"
+        r"|build\.gradle(?:\.kts)?|Gemfile|[^/]*\.gemspec|composer\.json|tox\.ini|Procfile|mix\.exs|[^/]*\.csproj)$"
+    ),
     "locale": re.compile(r"(?:^|/)(?:locales?|i18n|translations?|lang|migrations?)/", re.I),
 }
 """Path patterns of the ranker features."""
@@ -169,6 +174,7 @@ class FileKind(NamedTuple):
     legacy: bool
     entry: bool
     declarations: bool
+    build: bool
     locale: bool
     prose: bool
     config: bool
@@ -183,7 +189,7 @@ def kind_of(path: str) -> FileKind:
     marks = {name: bool(pattern.search(path)) for name, pattern in _PATTERNS.items()}
     return FileKind(
         **marks,
-        prose=language in PROSE,
+        prose=language in PROSE and not marks["build"],
         config=language in _CONFIG,
         unknown=language is None,
         depth=path.count("/"),

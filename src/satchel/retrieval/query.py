@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from satchel.text.languages import language_of
+from satchel.text.reports import linked_files, trace_files, without_boilerplate
 from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
 
 # Terms looked up in the index: bounds the time for long reports; the terms left out weigh least.
@@ -37,9 +38,31 @@ _PATH: Final = re.compile(
 _CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\(")
 _QUOTED: Final = re.compile(r"`([A-Za-z_][\w.:]*)(?:\(\))?`")
 
-_TESTS: Final = frozenset("test tests testing tested spec specs fixture fixtures mock mocks".split())
+# Requests for tests, not the word alone: a test *client*, or the tests that a test framework runs, is not meant.
+_TESTS: Final = re.compile(
+    r"\b(?:unit|integration|regression|acceptance|functional|end-to-end|e2e)[ -]tests?\b"
+    r"|\btests? (?:for|of|that|which|covering|cases? (?:for|of|that))\b|\b(?:is|are|was|were|gets?) (?:\w+ )?tested\b"
+    r"|\b(?:where|which|what|show|find|list)(?: \w+){0,3} tests?\b(?! \w+(?:er|or|client|framework|mode)\b)"
+    r"|\bspecs? (?:for|of)\b|\btest suite of\b|\b(?:test|mock) (?:fixtures?|data)\b|\bconftest\b",
+    re.IGNORECASE,
+)
 _DOCS: Final = frozenset(
     "documentation docs doc readme guide tutorial changelog license contributing install installation".split()
+)
+# Requests for instructions, in the languages of the embedder.
+_HOW_TO: Final = re.compile(
+    r"^\W*(?:how (?:do|can|should|could|would|must) (?:i|we|you|one|users?)\b|how to\b|(?:can|may) (?:i|we|you)\b"
+    r"|is (?:it possible|there (?:a|any) way) to\b|what is the (?:best|right|recommended|proper) way\b"
+    r"|wie (?:kann|muss|soll|konfiguriere|verwende|benutze) |comment (?:puis-je|faire|peut-on|utiliser|configurer)\b"
+    r"|c[oó]mo (?:puedo|se puede|se|hacer|usar|configurar)\b|como (?:posso|fazer|usar|configurar)\b"
+    r"|как (?:мне|можно|сделать|настроить|использовать)\b|如何|怎么|怎样|어떻게|كيف )"
+    r"|どうやって|どうすれば|する方法|하는 (?:방법|법)",
+    re.IGNORECASE,
+)
+# Words for what configuration and build files hold.
+_CONFIG: Final = frozenset(
+    "dependency dependencies requirements dockerfile docker compose pyproject makefile workflow workflows ci pip npm"
+    " poetry conda venv wheel setup configuration config settings install installation package packaging".split()
 )
 _FIGURES: Final = re.compile(
     r"\bhow (?:much|many)\b|\b(?:amount|number|ratio|margin|percent|percentage|rate|total|average|growth)s?\b"
@@ -54,13 +77,20 @@ class ParsedQuestion:
     """A parsed question."""
 
     text: str
+    """The question without the boilerplate of an issue template."""
+    title: str
+    """The first line."""
     terms: dict[str, float]
     names: tuple[str, ...]
     paths: tuple[str, ...]
+    frames: tuple[str, ...]
+    """The files of a pasted stack trace, the innermost frame first; absolute on another machine, as a rule."""
     is_symbol: bool
     is_long: bool
     wants_tests: bool
     wants_docs: bool
+    is_how_to: bool
+    wants_config: bool
     wants_examples: bool
     wants_figures: bool
     language: str = ""
@@ -69,19 +99,25 @@ class ParsedQuestion:
 
 def understand(text: str) -> ParsedQuestion:
     """Parse a question; only the beginning of a text longer than any report is read."""
-    text = text[:_MAX_QUESTION_CHARS]
+    full = text[:_MAX_QUESTION_CHARS]
+    text = without_boilerplate(full).strip() if "\n" in full.strip() else full
+    text = text or full
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
     distinct = frozenset(words)
     is_symbol = bool(_SYMBOL.match(text.strip()))
     return ParsedQuestion(
         text=text,
+        title=text.strip().partition("\n")[0][:_TITLE_CHARS],
         terms=_terms(text),
         names=_names(text, is_symbol),
-        paths=tuple(dict.fromkeys(match[0].removeprefix("./") for match in _PATH.finditer(text)))[:_MAX_NAMES],
+        paths=_paths(full),
+        frames=trace_files(full),
         is_symbol=is_symbol,
         is_long=len(words) > _LONG_QUESTION_WORDS,
-        wants_tests=bool(distinct & _TESTS),
+        wants_tests=bool(_TESTS.search(text[:_TITLE_CHARS])),
         wants_docs=bool(distinct & _DOCS),
+        is_how_to=bool(_HOW_TO.search(text[:_TITLE_CHARS])),
+        wants_config=bool(distinct & _CONFIG),
         wants_examples=bool(distinct & _EXAMPLES),
         wants_figures=bool(_FIGURES.search(text)),
         language=language_of(text),
@@ -103,6 +139,12 @@ def _terms(text: str) -> dict[str, float]:
 
 
 _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    """The paths in the question, those of links first."""
+    written = (match[0].removeprefix("./") for match in _PATH.finditer(text))
+    return tuple(dict.fromkeys([*linked_files(text), *written]))[:_MAX_NAMES]
 
 
 def _names(text: str, is_symbol: bool) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def _beside(occurrences: Sequence[Occurrence], pairs: Mapping[tuple[str, str], f
 
 _AS_GIVEN: Final = tuple(
     "file_text file_coverage best_text best_coverage best_name best_name_precision"
-    " best_meaning stem stem_precision folder folder_precision".split()
+    " best_meaning stem folder folder_precision file_name file_name_precision path_words".split()
 )
 _RELATIVE: Final = {
     "relative_file_text": "file_text",
@@ -141,10 +141,14 @@ _RELATIVE: Final = {
     "relative_meaning": "best_meaning",
     "relative_file_coverage": "file_coverage",
     "relative_coverage": "best_coverage",
+    "relative_name": "best_name",
+    "relative_file_name": "file_name",
+    "relative_path_words": "path_words",
+    "relative_trace": "trace",
 }
 _FIRST: Final = {"first_file_text": "file_text", "first_text": "best_text", "first_meaning": "best_meaning"}
 _LEADS: Final = {"lead_text": "best_text", "lead_coverage": "best_coverage", "lead_meaning": "best_meaning"}
-_WHOLE_PRECISION: Final = 0.99  # a precision of 1 after rounding errors: the file name has no word but the question's
+_SAME_PARTS: Final = 2  # the name and its folder; the folders above differ between machines
 
 
 def feature_meanings() -> dict[str, str]:
@@ -164,7 +168,8 @@ def file_features(
     features = {name: of_file[name] for name in _AS_GIVEN}
     features["second_text"] = _second(piece["text"] for piece in signals)
     features["second_meaning"] = _second(piece["meaning"] for piece in signals)
-    features["stem_whole"] = float(of_file["stem_precision"] >= _WHOLE_PRECISION)
+    features["file_name_rarity"] = of_file["file_name_rarity"] / 10
+    features["file_name_match"] = of_file["file_name"] * of_file["file_name_precision"]
     for name in ("title", "near", "pairs", "figures"):
         features[name] = of_file.get(name, 0.0)
     features["size"] = of_file["file_size"] / 10
@@ -175,17 +180,24 @@ def file_features(
     features["defines_symbol"] = defines * question.is_symbol
     features["defines_long"] = defines * question.is_long
     features["path_named"] = float(_is_named(path.lower(), question.paths))
+    features["trace"] = _nearness_in_trace(path, question.frames)
     features["module_named"] = float(any(_is_module(path, name) for name in question.names))
     kind = kind_of(path)
     features["depth"] = kind.depth / 10
     features["test"] = float(kind.test and not question.wants_tests)
     features["test_wanted"] = float(kind.test and question.wants_tests)
     features["example"] = float(kind.example and not question.wants_examples)
-    features["docs"] = float(kind.docs and not question.wants_docs)
-    features["prose"] = float(kind.prose and not question.wants_docs)
+    wants_docs = question.wants_docs or question.is_how_to
+    features["docs"] = float(kind.docs and not wants_docs)
+    features["prose"] = float(kind.prose and not wants_docs)
     features["prose_wanted"] = float((kind.prose or kind.docs) and question.wants_docs)
+    features["how_to"] = float((kind.prose or kind.docs) and question.is_how_to and not question.wants_docs)
     features["example_wanted"] = float(kind.example and question.wants_examples)
-    for name in ("vendor", "legacy", "entry", "declarations", "locale", "config", "unknown"):
+    is_config = kind.config or kind.build
+    features["config"] = float(is_config and not question.wants_config)
+    features["config_wanted"] = float(is_config and question.wants_config)
+    features["build"] = float(kind.build)
+    for name in ("vendor", "legacy", "declarations", "locale", "unknown"):
         features[name] = float(getattr(kind, name))
     return features
 
@@ -197,13 +209,16 @@ def add_relative(files: Sequence[dict[str, float]]) -> None:
         for features in files:
             features[relative] = features[name] / best if best > 0 else 0.0
     for first, name in _FIRST.items():
-        for rank, features in enumerate(sorted(files, key=lambda features, by=name: -features[by])):  # type: ignore[misc]
-            features[first] = 1 / (1 + rank)
+        # Files with the same value share a rank: their order in the index says nothing.
+        ordered = sorted((features[name] for features in files), reverse=True)
+        ranks = {value: rank for rank, value in reversed([*enumerate(ordered)])}
+        for features in files:
+            features[first] = 1 / (1 + ranks[features[name]])
     for lead, name in _LEADS.items():
         # A low second value predicts a right first file better than the first value itself.
-        ordered = sorted(files, key=lambda features, by=name: -features[by])  # type: ignore[misc]
-        for place, features in enumerate(ordered):
-            second = ordered[1][name] if len(ordered) > 1 else 0.0
+        by_value = sorted(files, key=lambda features, by=name: -features[by])  # type: ignore[misc]
+        for place, features in enumerate(by_value):
+            second = by_value[1][name] if len(by_value) > 1 else 0.0
             features[lead] = (features[name] - second) / features[name] if not place and features[name] > 0 else 0.0
 
 
@@ -215,6 +230,22 @@ def _second(values: Iterable[float]) -> float:
 def _is_named(path: str, mentioned: Iterable[str]) -> bool:
     names = [mention.lower() for mention in mentioned]
     return any(path == name or path.endswith(f"/{name}") or name.replace(".", "/") in path for name in names)
+
+
+def _nearness_in_trace(path: str, frames: Sequence[str]) -> float:
+    """1 for the file of the innermost frame, 1/2 for that of the next, …; 0 for a file outside the stack trace."""
+    return next((1 / (1 + place) for place, frame in enumerate(frames) if _is_same_file(path, frame)), 0.0)
+
+
+def _is_same_file(path: str, elsewhere: str) -> bool:
+    """True if a path of another machine ends like ours: in the name and a folder, or one of them entirely."""
+    ours, theirs = path.split("/")[::-1], elsewhere.split("/")[::-1]
+    same = 0
+    for own, other in zip(ours, theirs, strict=False):
+        if own != other:
+            break
+        same += 1
+    return same >= 1 and same >= min(_SAME_PARTS, len(ours), len(theirs))
 
 
 def _is_module(path: str, name: str) -> bool:
@@ -368,7 +399,8 @@ def background_kinds() -> tuple[BackgroundKind, ...]:
 
 def in_the_background(question: ParsedQuestion, ranked: Sequence[Ranked], paths: Mapping[int, str]) -> list[Ranked]:
     """The candidates, with less relevance for pictures, change logs and the like, unless the question asks for them."""
-    asked = {word.lower() for word in IDENTIFIER.findall(question.text)}
+    # A long report mentions much; its title says what it asks for.
+    asked = {word.lower() for word in IDENTIFIER.findall(question.title if question.is_long else question.text)}
     kinds = [kind for kind in background_kinds() if asked.isdisjoint(kind.words)]
     says: dict[int, float] = {}
     for file in {entry.file for entry in ranked}:

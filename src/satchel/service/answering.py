@@ -18,6 +18,7 @@ from satchel.models.context import ContextKind
 from satchel.models.options import Fill, HeadingStyle, RequestType, TokenBudget
 from satchel.models.request import ContextRequest, Focus, User
 from satchel.models.search import Filters, SearchResult
+from satchel.retrieval.ranking import feature_meanings
 from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from satchel.service.engine import ContextEngine
     from satchel.service.question import Question
     from satchel.tokens.counter import TokenCounter
+
+
+def signal_meanings() -> dict[str, str]:
+    """The ranker's signals in words, by name."""
+    return feature_meanings()
 
 
 def build(

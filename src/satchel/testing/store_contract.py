@@ -54,6 +54,26 @@ class FileIndexContract(StoreSuite):
             assert self.found(store, names=("socket",))[0] == "b.py"
             assert self.found(store, vector=np.array(vector_of("socket"), np.float32))[0] == "b.py"
 
+    def test_names_match_by_word_family_and_count_by_rarity(self, tmp_path: Path) -> None:
+        files = [file_of(f"acme_{name}.py", ["run"]) for name in ("parser", "pool", "shell")]
+        with self.filled(tmp_path, *files) as store:
+            of_file = self.evidence(store, "acm pars")
+            assert of_file["acme_parser.py"]["file_name"] == pytest.approx(1)
+            assert of_file["acme_parser.py"]["file_name_precision"] == pytest.approx(1)
+            assert 0 < of_file["acme_pool.py"]["file_name"] < 0.3, "the word that every name has says little"
+            assert of_file["acme_parser.py"]["path_words"] == pytest.approx(1)
+
+    def test_the_rarity_of_names_does_not_depend_on_commits(self, tmp_path: Path) -> None:
+        files = [file_of(f"{name}.py", ["run"]) for name in ("retry_pool", "retry", "shell")]
+        with self.filled(tmp_path / "once", *files) as store:
+            once = self.evidence(store, "retri run")
+        with self.filled(tmp_path / "each", files[0]) as store:
+            for file in files[1:]:
+                self.commit(store, file)
+            each = self.evidence(store, "retri run")
+        for path, signals in once.items():
+            assert each[path] == pytest.approx(signals), path
+
     def test_pieces_come_back_with_their_exact_text_in_the_order_asked_for(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, file_of("a.py", ["one", "two", "three"])) as store:
             pieces = store.pieces_of("a.py", EVERYTHING)

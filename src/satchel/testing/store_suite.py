@@ -195,6 +195,12 @@ class StoreSuite(ABC):
         paths = store.paths(files, filters)
         return list(dict.fromkeys(paths[file] for file in files))
 
+    def evidence(self, store: Store, terms: str, filters: Filters = EVERYTHING) -> dict[str, dict[str, float]]:
+        """The evidence for each file that a search returns, by path."""
+        found = store.search(StoreQuery(terms=dict.fromkeys(terms.split(), 1.0)), filters, top_k=20)
+        paths = store.paths([candidate.file for candidate in found], filters)
+        return {paths[candidate.file]: dict(candidate.of_file) for candidate in found}
+
 
 class BlockTreeContract(StoreSuite):
     """Contract tests; subclass and implement `make_store`."""
@@ -362,6 +368,16 @@ class AccessControlContract(StoreSuite):
             assert store.links_to("shared.py#shared", bob) == []
             assert [link.source for link in store.links_to("shared.py#shared", ann)] == ["secret.py#retry_secret"]
             assert [activity.block for activity in store.activity(bob)] == ["shared.py"]
+
+    def test_hidden_files_do_not_change_the_rarity_of_names(self, tmp_path: Path) -> None:
+        shown = [file_of(f"{name}.py", ["run"]) for name in ("retry_pool", "shell_pool", "retry")]
+        hidden = [file_of(f"x/retry_{i}_secret.py", ["run"], readers=("user:ann",)) for i in range(9)]
+        eve = Filters(readers=frozenset({"user:eve", "*"}))
+        with self.filled(tmp_path / "without", *shown) as store:
+            without = self.evidence(store, "retri pool secret run", eve)
+        with self.filled(tmp_path / "with", *hidden, *shown) as store:
+            assert self.evidence(store, "retri pool secret run", eve) == without
+        assert without["retry_pool.py"]["file_name"] == 1
 
     def test_pages_are_for_those_who_may_read_the_document(self, tmp_path: Path) -> None:
         document = document_of("report.pdf", ["a socket"], readers=("user:ann",))

@@ -16,7 +16,7 @@ import numpy as np
 from satchel.storage.postgres.administration import DIMENSIONS, TABLES
 from satchel.storage.sql.block_writer import RelationalWriter
 from satchel.storage.sql.file_writer import FILE_COLUMNS
-from satchel.storage.sql.scoring import FILE_FIELDS, PIECE_FIELDS
+from satchel.storage.sql.scoring import FILE_FIELDS, FOLDER_WIDTH, NAME_WIDTH, PATH_WORDS, PIECE_FIELDS
 from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
 
 if TYPE_CHECKING:
@@ -26,14 +26,30 @@ if TYPE_CHECKING:
 
 
 FIELDS: Final = {name: number for number, name in enumerate((*PIECE_FIELDS, *FILE_FIELDS))}
+
+
+class Column(NamedTuple):
+    """A column of a chunk: its number type, and how many numbers it has for each file, or each piece."""
+
+    name: str
+    kind: str
+    of_pieces: bool = False
+    width: int = 1
+
+    def shaped(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """The numbers as an array with a row for each file or piece."""
+        return numbers if self.width == 1 else numbers.reshape(-1, self.width)
+
+
 COLUMNS: Final = (
-    ("files", "<i8", False),
-    ("reading", "u1", False),
-    ("piece_ids", "<i8", True),
-    ("piece_files", "<u4", True),
-    *((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS)),
+    Column("files", "<i8"),
+    Column("reading", "u1"),
+    Column(PATH_WORDS, "<u4", width=NAME_WIDTH + FOLDER_WIDTH),
+    Column("piece_ids", "<i8", of_pieces=True),
+    Column("piece_files", "<u4", of_pieces=True),
+    *(Column(f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS)),
 )
-"""The columns of a chunk: name, number type, and True for a number per piece, False for a number per file."""
+"""The columns of a chunk."""
 _HEADER_BYTES: Final = 8  # two 32-bit counts: files and pieces
 _MAX_RESERVED_NUMBERS: Final = 512  # saves round trips; numbers left over at the end of a commit are lost
 _ANALYZE_FROM_FILES: Final = 2_000  # smaller commits change the planner's statistics little, and ANALYZE takes time
@@ -67,7 +83,7 @@ def signed(term: int) -> int:
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The columns of a chunk as a single binary value."""
     head = np.array([len(arrays["files"]), len(arrays["piece_ids"])], "<u4").tobytes()
-    return head + b"".join(arrays[name].astype(kind).tobytes() for name, kind, _ in COLUMNS)
+    return head + b"".join(arrays[name].astype(kind).tobytes() for name, kind, *_ in COLUMNS)
 
 
 def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
@@ -75,10 +91,10 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
     files, pieces = (int(count) for count in np.frombuffer(data, "<u4", 2))
     arrays: dict[str, NDArray[Any]] = {}
     at = _HEADER_BYTES
-    for name, kind, of_pieces in COLUMNS:
-        count = pieces if of_pieces else files
-        arrays[name] = np.frombuffer(data, kind, count, at)
-        at += arrays[name].nbytes
+    for column in COLUMNS:
+        count = (pieces if column.of_pieces else files) * column.width
+        arrays[column.name] = column.shaped(np.frombuffer(data, column.kind, count, at))
+        at += arrays[column.name].nbytes
     return arrays
 
 
@@ -169,7 +185,7 @@ class _Chunk(NamedTuple):
     def row(self, arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, int, bytes]:
         """The access list, the numbers of files and pieces, and their packed columns."""
         files, pieces = slice(self.first_file, self.last_file), slice(self.first_piece, self.last_piece)
-        columns = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces in COLUMNS}
+        columns = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces, _ in COLUMNS}
         columns["piece_files"] = columns["piece_files"] - np.uint32(self.first_file)
         return self.access, len(columns["files"]), len(columns["piece_ids"]), packed(columns)
 

@@ -229,7 +229,7 @@ def _bytes(arrays: dict[str, NDArray[Any]]) -> int:
 
 def _concatenated(parts: Sequence[dict[str, NDArray[Any]]], file_starts: Sequence[int]) -> dict[str, NDArray[Any]]:
     if not parts:
-        return {name: np.empty(0, kind) for name, kind, _ in COLUMNS}
+        return {column.name: column.shaped(np.empty(0, column.kind)) for column in COLUMNS}
     arrays = {name: np.concatenate([part[name] for part in parts]) for name, *_ in COLUMNS}
     shift = np.repeat(np.array(file_starts, np.uint32), [len(part["piece_ids"]) for part in parts])
     arrays["piece_files"] = arrays["piece_files"] + shift

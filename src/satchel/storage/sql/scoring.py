@@ -12,12 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.text.word_families import family_of_term
 
 TEXT, NAME, STEM, FOLDER = "text", "name", "stem", "folder"
 """The indexed fields: text and name of a piece; name (stem) and folders of the file."""
 
 CODE, NOTE, PROSE, PAGED = range(4)
 """How a file is read: as code, as a note (workspace block), as prose, or as a document with pages."""
+
+PATH_WORDS: Final = "path_words"
+"""The column with the hashes of the distinct word families in a file's path: the name's, then the folders' others."""
+NAME_WIDTH: Final = 6  # longer names are rare, and their first words tell most
+FOLDER_WIDTH: Final = 10  # the innermost words: of a deeper path the outer folders say least
 
 PIECE_FIELDS: Final = (TEXT, NAME)
 FILE_FIELDS: Final = (STEM, FOLDER)
@@ -38,6 +44,11 @@ def hash_of(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
+def word_hash(family: str) -> int:
+    """The short hash of a word family, for the column of path words; never 0, which stands for no word."""
+    return (hash_of(family) & 0xFFFFFFFF) or 1
+
+
 def among(values: NDArray[np.int64], numbers: Collection[int]) -> NDArray[np.bool_]:
     """A mask of the values contained in these numbers."""
     ids = np.array(sorted(numbers), np.int64)
@@ -52,6 +63,7 @@ class Columns:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.files: NDArray[np.int64] = arrays["files"]
         self.reading: NDArray[np.uint8] = arrays["reading"]
+        self.path_words: NDArray[np.uint32] = arrays[PATH_WORDS]
         self.piece_ids: NDArray[np.int64] = arrays["piece_ids"]
         self.piece_files: NDArray[np.uint32] = arrays["piece_files"]
         self.lengths: Mapping[str, NDArray[np.uint32]] = {
@@ -90,6 +102,12 @@ class Columns:
         return place
 
     @cached_property
+    def path_vocabulary(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The distinct path words in order, and for each word of each path its place among them."""
+        distinct, places = np.unique(self.path_words, return_inverse=True)
+        return distinct, places.reshape(self.path_words.shape)
+
+    @cached_property
     def file_lengths(self) -> NDArray[np.float64]:
         """The number of words in each file."""
         return np.bincount(self.piece_files, self.lengths[TEXT], len(self.files)).astype(np.float64)
@@ -118,6 +136,8 @@ _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
 _PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
 _BEST: Final = ("text", "coverage", "name", "name_precision", "meaning")
 """The evidence of a file's best piece that also counts as evidence for the file."""
+_OF_PATHS: Final = ("file_name", "file_name_rarity", "file_name_precision", "path_words")
+"""The evidence of a file's path, by word families and their rarity."""
 _MAX_PASSAGES: Final = 60
 """Candidates for the ranker from all documents together, with no limit for a single document."""
 
@@ -146,6 +166,13 @@ class View:
             askable &= reachable
         self.askable = askable
 
+    @cached_property
+    def path_word_counts(self) -> NDArray[np.int64]:
+        """For each word of the path vocabulary two numbers: the visible files with it in the name, and in the path."""
+        distinct, places = self.segment.path_vocabulary
+        names = np.bincount(places[self.files, :NAME_WIDTH].ravel(), minlength=len(distinct))
+        return np.stack([names, np.bincount(places[self.files].ravel(), minlength=len(distinct))])
+
 
 class EvidenceSource(Protocol):
     """A source of evidence: postings and vector similarity under a view."""
@@ -169,6 +196,22 @@ def in_steps(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.rint(np.nan_to_num(vector, posinf=1.0, neginf=-1.0) * STEPS).astype(np.float32)
 
 
+class _PathWords(NamedTuple):
+    """The words of all visible paths, in order: the rarity of each in names and in paths, and whether it was asked."""
+
+    words: NDArray[np.uint32]
+    in_names: NDArray[np.float64]
+    in_paths: NDArray[np.float64]
+    asked: NDArray[np.bool_]
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """The rarity of all words asked for, in names and in paths."""
+        # Words of hidden files have no rarity. They are left out of the sums, whose last bit depends on their length.
+        names, paths = (rarity[self.asked & (rarity > 0)] for rarity in (self.in_names, self.in_paths))
+        return float(names.sum()) or 1.0, float(paths.sum()) or 1.0
+
+
 class _Weights(NamedTuple):
     """The question's terms: their hashes, and the weight of each, in a text and in a document's name."""
 
@@ -177,6 +220,7 @@ class _Weights(NamedTuple):
     naming: NDArray[np.float64]
     mean_piece: float
     mean_file: float
+    path_words: _PathWords
 
 
 def gather(
@@ -248,7 +292,21 @@ def _weigh(sources: Sequence[EvidenceSource], query: StoreQuery) -> _Weights:
     rarity = np.log(1 + (files - naming_files + 0.5) / (naming_files + 0.5))
     naming = np.where(naming_files > 0, in_question * rarity, 0.0)
     mean_piece, mean_file = words / max(pieces, 1), words / max(files, 1)
-    return _Weights(hashes, weights / (float(weights.sum()) or 1.0), naming, mean_piece, mean_file)
+    shares = weights / (float(weights.sum()) or 1.0)
+    return _Weights(hashes, shares, naming, mean_piece, mean_file, _weigh_path_words(views, query))
+
+
+def _weigh_path_words(views: Sequence[View], query: StoreQuery) -> _PathWords:
+    """Weigh the words of paths by their rarity among the visible files: a project's own name counts for nothing."""
+    words = np.unique(np.concatenate([np.zeros(1, np.uint32), *(view.segment.path_vocabulary[0] for view in views)]))
+    counts = np.zeros((2, len(words)))
+    for view in views:
+        counts[:, np.searchsorted(words, view.segment.path_vocabulary[0])] += view.path_word_counts
+    files = sum(view.file_count for view in views)
+    rarity = np.where(counts > 0, np.log(1 + (files - counts + 0.5) / (counts + 0.5)), 0.0)
+    rarity[:, 0] = 0.0  # no word
+    hashes = [word_hash(family_of_term(term)) for term in query.terms]
+    return _PathWords(words, rarity[0], rarity[1], np.isin(words, np.array(hashes, np.uint32)))
 
 
 class _Evidence:
@@ -271,6 +329,7 @@ class _Evidence:
         self._matches(self._of_piece, NAME, n_pieces)
         for field in (STEM, FOLDER):
             self._matches(self._of_file, field, n_files)
+        self._path_matches()
         self._of_piece["meaning"] = self._meaning(query, n_pieces)
         self.file_score = self._score(n_files)
 
@@ -307,6 +366,23 @@ class _Evidence:
                 matched[postings.documents] += 1
         into[field] = covered
         into[f"{field}_matched"] = matched
+
+    def _path_matches(self) -> None:
+        """Compute for each file the rarity of the words of its name, of those asked for, and of those in its path."""
+        words = self._weights.path_words
+        distinct, places = self._segment.path_vocabulary
+        here = np.searchsorted(words.words, distinct)
+        in_names, in_paths, asked = words.in_names[here], words.in_paths[here], words.asked[here]
+        names = places[:, :NAME_WIDTH]
+        matched = (in_names * asked)[names].sum(axis=1)
+        own = in_names[names].sum(axis=1)
+        total_names, total_paths = words.totals
+        self._of_file |= {
+            "file_name": matched / total_names,
+            "file_name_rarity": matched,
+            "file_name_precision": matched / np.maximum(own, 1e-9),
+            "path_words": (in_paths * asked)[places].sum(axis=1) / total_paths,
+        }
 
     def _meaning(self, query: StoreQuery, n_pieces: int) -> NDArray[Any]:
         if query.vector is None or not query.vector.any():
@@ -435,6 +511,8 @@ class _Evidence:
         """The evidence for a file; `best` is the evidence of the best piece."""
         segment = self._segment
         signals = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
+        for name in _OF_PATHS:
+            signals[name] = self._of_file[name].item(index)
         for field in (STEM, FOLDER):
             length = max(1, segment.lengths[field].item(index))
             signals[f"{field}_precision"] = self._of_file[f"{field}_matched"].item(index) / length

@@ -12,6 +12,7 @@ from satchel.models.files import kind_of
 from satchel.storage.sql import scoring
 from satchel.storage.sql.file_reader import QUERIES
 from satchel.storage.sql.rows import Database, batches, decoded, is_node
+from satchel.text.word_families import families_of
 from satchel.text.words import IDENTIFIER, terms_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _FLUSH_TERMS: Final = 1_000_000  # bounds memory: terms are sorted and counted i
 _MAX_TERM_COUNT: Final = 255  # counts are stored in a byte; for BM25 a higher count hardly differs
 _READ_BATCH_FILES: Final = 100  # larger batches save statements
 _READ_BATCH_BYTES: Final = 20_000_000  # the texts of a batch are in memory at once
+_FOLDER_FILES: Final = frozenset("__init__ index init lib main mod".split())
+"""Names of files, without the suffix, that stand for their folder."""
 _NOTHING: Final = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
@@ -119,6 +122,7 @@ class SearchArraysBuilder:
         self._fields = {name: _Field(self._vocabulary) for name in (*scoring.PIECE_FIELDS, *scoring.FILE_FIELDS)}
         self._files = array("q")
         self._reading = array("B")
+        self._path_words: list[list[int]] = []
         self._piece_ids = array("q")
         self._piece_files = array("I")
         self._vectors: list[bytes] = []
@@ -127,6 +131,7 @@ class SearchArraysBuilder:
 
     def add_file(self, file: int, reading: int, stem: str, folder: str = "") -> None:
         """Begin a file or block for the next pieces: the way to read the file, and the words of name and folder."""
+        self._path_words.append(_path_words(stem, folder) if reading != scoring.NOTE else [])
         self._files.append(file)
         self._reading.append(reading)
         self._fields[scoring.STEM].add(stem)
@@ -146,6 +151,7 @@ class SearchArraysBuilder:
         arrays: dict[str, NDArray[Any]] = {
             "files": np.array(self._files, np.int64),
             "reading": np.array(self._reading, np.uint8),
+            scoring.PATH_WORDS: _as_matrix(self._path_words),
             "piece_ids": np.array(self._piece_ids, np.int64),
             "piece_files": np.array(self._piece_files, np.uint32),
             "vectors": np.frombuffer(b"".join(self._vectors), np.int8).reshape(-1, self._dimensions),
@@ -153,6 +159,28 @@ class SearchArraysBuilder:
         for name, field in self._fields.items():
             arrays |= field.arrays(name, hashes)
         return arrays
+
+
+def _path_words(stem: str, folder: str) -> list[int]:
+    """The hashes of the word families in a file's name, filled up with zeros, and of further ones in its folders."""
+    inner = folder.rpartition("/")[2]
+    # Such a file speaks for its folder: `retry/mod.rs` is about *retry*.
+    name = inner if inner and stem.lower() in _FOLDER_FILES else stem
+    names = _family_hashes(name)[: scoring.NAME_WIDTH]
+    folders = [word for word in _family_hashes(folder) if word not in names]
+    return [*names, *[0] * (scoring.NAME_WIDTH - len(names)), *folders[-scoring.FOLDER_WIDTH :]]
+
+
+def _family_hashes(text: str) -> list[int]:
+    families = dict.fromkeys(family for name in IDENTIFIER.findall(text) for family in families_of(name))
+    return [scoring.word_hash(family) for family in families]
+
+
+def _as_matrix(rows: Sequence[Sequence[int]]) -> NDArray[np.uint32]:
+    matrix = np.zeros((len(rows), scoring.NAME_WIDTH + scoring.FOLDER_WIDTH), np.uint32)
+    for place, row in enumerate(rows):
+        matrix[place, : len(row)] = row
+    return matrix
 
 
 def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, View, in_steps
 from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of
 
-_MAGIC: Final = b"SATCHELARRAYS 1\n"
+_MAGIC: Final = b"SATCHELARRAYS 2\n"
 _ALIGNMENT_BYTES: Final = 64  # a cache line of usual processors, and a multiple of every number's size
 
 
