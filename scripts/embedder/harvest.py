@@ -97,26 +97,31 @@ def debian_addresses() -> dict[tuple[str, str, str], str]:
     return found
 
 
-def address_of(package: Package, debian: dict[tuple[str, str, str], str]) -> str:
+def address_of(package: Package, debian: dict[tuple[str, str, str], str], wheels: bool = False) -> str:
+    """Where the archive is; with ``wheels`` a wheel of any size, because only wheels carry built catalogues."""
     if package.index in {"debian", "deb"}:
         return debian[package.index, package.name, package.version]
     if package.index == "npm":
         about = json.loads(fetch(f"https://registry.npmjs.org/{package.name.replace('/', '%2f')}/{package.version}"))
         return str(about["dist"]["tarball"])
     files = json.loads(fetch(f"https://pypi.org/pypi/{package.name}/json"))["releases"][package.version]
-    files = [f for f in files if f["size"] < LARGEST_ARCHIVE]
-    best = [f for f in files if f["packagetype"] == "sdist"] or [f for f in files if f["filename"].endswith(".whl")]
+    files = [f for f in files if wheels or f["size"] < LARGEST_ARCHIVE]
+    sdists = [f for f in files if f["packagetype"] == "sdist"]
+    built = [f for f in files if f["filename"].endswith(".whl")]
+    best = built + sdists if wheels else sdists + built
     return "https://files.pythonhosted.org/packages/" + str(best[0]["url"]).rsplit("packages/", 1)[-1]  # mirrors differ
 
 
-def download(package: Package, folder: Path, debian: dict[tuple[str, str, str], str]) -> Path | None:
+def download(
+    package: Package, folder: Path, debian: dict[tuple[str, str, str], str], wheels: bool = False
+) -> Path | None:
     """The package's archive in the folder; fetched only when it is not there yet."""
     stem = f"{package.index}--{package.name.replace('/', '+')}--{urllib.parse.quote(package.version, safe='')}"
     there = folder / stem
     if there.exists():
         return there
     try:
-        content = fetch(address_of(package, debian))
+        content = fetch(address_of(package, debian, wheels))
     except (OSError, KeyError, IndexError) as error:
         print(f"not fetched: {package.name} {package.version}: {error}")
         return None

@@ -33,7 +33,6 @@ _SPELLINGS = {
     **{"C": "en", "en": "en", "en-US": "en", "en_US": "en"},
 }
 """Folder names of a language."""
-LARGEST_ARCHIVE = 120_000_000
 SHORTEST, LONGEST = 3, 900
 """Letters of the English side: shorter texts say nothing, longer ones repeat themselves."""
 FARTHEST_LENGTHS = 5.0
@@ -251,7 +250,7 @@ def main() -> None:
     assert not any(excluded(package.name) for package in packages)
     debian = debian_addresses()
     with ThreadPoolExecutor(4) as pool:
-        archives = list(pool.map(lambda package: download(package, arguments.archives, debian), packages))
+        archives = list(pool.map(lambda package: download(package, arguments.archives, debian, wheels=True), packages))
 
     pages: dict[str, dict[str, list[str]]] = defaultdict(dict)
     seen: set[tuple[str, str, str]] = set()
