@@ -1,6 +1,10 @@
 """Learns the weights for questions about code and for long reports, and writes them to the package.
 
     nice python scripts/ranker/fit.py --eval EVAL [--work FOLDER] [--again] [--dry]
+    nice python scripts/ranker/fit.py --eval EVAL --meaning --sets code_semble_whole
+
+The second command learns the weights for questions in another language than the text, whose words match nothing: from
+the same English questions, with their words withheld.
 
 EVAL is the folder of the evaluation data with its trees checked out (code_semble also `--whole`; code_muloc `fast`).
 Each question is put to an index of its tree, and the candidates' evidence is kept in FOLDER; `--again` uses the kept
@@ -47,6 +51,11 @@ UNUSED = {"stem", "near", "pairs", "figures", "title"}
 NAMES = [
     name for name in feature_meanings() if name not in BY_HAND and name not in UNUSED and not name.startswith("lead_")
 ]
+# What is left of a file's evidence without the words of the question; `entry` and `depth` did not carry over.
+MEANING_NAMES = [
+    *("best_meaning", "second_meaning", "relative_meaning", "first_meaning", "size", "central", "test", "example"),
+    *("docs", "prose", "legacy", "declarations", "locale", "config", "unknown", "vendor", "defines", "path_named"),
+]
 # Weights that a fit finds too small, as few questions have the feature: at least, or at most, these.
 AT_LEAST = {"path_named": 3.0, "module_named": 1.0}
 AT_MOST = {"vendor": -1.0, "locale": -0.5}
@@ -90,14 +99,18 @@ def project_of(corpus: str) -> str:
     return re.sub(r"-\d+$", "", corpus).rpartition("__")[2].lower()
 
 
-def gather(eval_folder: Path, set_name: str, work: Path, processes: int) -> list[dict[str, Any]]:
+def gather(arguments: argparse.Namespace, set_name: str, work: Path) -> list[dict[str, Any]]:
     """Every question of a set, with the evidence for its candidates as the product finds them."""
+    eval_folder = arguments.eval
     by_project: dict[str, list[str]] = defaultdict(list)
     for tree in sorted((eval_folder / "trees" / set_name).iterdir()):
         by_project[project_of(tree.name)].append(tree.name)
     some = {name: _spread(trees, ISSUES_OF_A_PROJECT.get(set_name, 1)) for name, trees in by_project.items()}
-    with ProcessPoolExecutor(processes) as pool:
-        jobs = [pool.submit(gather_project, eval_folder, set_name, trees, work) for trees in some.values()]
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        jobs = [
+            pool.submit(gather_project, eval_folder, set_name, trees, work, with_words=not arguments.meaning)
+            for trees in some.values()
+        ]
         return [row for job in jobs for row in job.result()]
 
 
@@ -106,7 +119,9 @@ def _spread(trees: list[str], most: int) -> list[str]:
     return trees[:: math.ceil(len(trees) / most)]
 
 
-def gather_project(eval_folder: Path, set_name: str, trees: Sequence[str], work: Path) -> list[dict[str, Any]]:
+def gather_project(
+    eval_folder: Path, set_name: str, trees: Sequence[str], work: Path, *, with_words: bool
+) -> list[dict[str, Any]]:
     """The questions to the trees of a project; the trees differ little, and one index follows them."""
     embedder = StaticEmbedder()
     tasks = defaultdict(list)
@@ -117,15 +132,18 @@ def gather_project(eval_folder: Path, set_name: str, trees: Sequence[str], work:
     rows = []
     for tree in trees:
         Indexer((eval_folder / "trees" / set_name / tree).resolve(), store, embedder).run()
-        rows += [ask(task, store, embedder, set_name) for task in tasks[tree]]
+        rows += [ask(task, store, embedder, set_name, with_words=with_words) for task in tasks[tree]]
         print(set_name, tree, flush=True)
     store.close()
     return rows
 
 
-def ask(task: dict[str, Any], store: EmbeddedStore, embedder: StaticEmbedder, set_name: str) -> dict[str, Any]:
+def ask(
+    task: dict[str, Any], store: EmbeddedStore, embedder: StaticEmbedder, set_name: str, *, with_words: bool
+) -> dict[str, Any]:
     question = understand(task["query"])
-    query = StoreQuery(terms=question.terms, names=question.names, vector=embedder.embed_query(question.text))
+    terms = question.terms if with_words else {}
+    query = StoreQuery(terms=terms, names=question.names, vector=embedder.embed_query(question.text))
     found = store.search(query, Filters(), top_k=CANDIDATES)
     paths = store.paths([candidate.file for candidate in found], Filters())
     return {
@@ -144,10 +162,10 @@ def evidence(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     work = arguments.work / re.sub(r"[^\w.-]", "-", StaticEmbedder().name)
     for set_name in arguments.sets.split(","):
-        kept = work / f"{set_name}.pickle"
+        kept = work / f"{set_name}{'-meaning' if arguments.meaning else ''}.pickle"
         if not (arguments.again and kept.exists()):
             kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_bytes(pickle.dumps(gather(arguments.eval, set_name, work, arguments.processes)))
+            kept.write_bytes(pickle.dumps(gather(arguments, set_name, work)))
         rows += pickle.loads(kept.read_bytes())
     return rows
 
@@ -220,8 +238,9 @@ def importance_of(asked: list[Asked]) -> list[float]:
 def fit_both(learner: Learner, asked: list[Asked], rows: list[int], l2: float, l2_long: float) -> dict[str, Any]:
     """Weights for short questions, and near them those for long ones, of which there are fewer."""
     rows = [i for i in rows if asked[i].answers.any()]
-    short = learner.fit([i for i in rows if not asked[i].is_long], l2)
-    return {"short": short, "long": learner.fit([i for i in rows if asked[i].is_long], l2_long, short)}
+    short, long = ([i for i in rows if asked[i].is_long is is_long] for is_long in (False, True))
+    weights = {"short": learner.fit(short, l2)}
+    return weights | {"long": learner.fit(long, l2_long, weights["short"])} if long else weights
 
 
 def held_out_scores(learner: Learner, asked: list[Asked], l2: float, l2_long: float) -> list[np.ndarray[Any, Any]]:
@@ -325,10 +344,14 @@ def main() -> None:
     parser.add_argument("--l2-long", type=float, default=0.03)
     parser.add_argument("--again", action="store_true", help="use the evidence gathered before")
     parser.add_argument("--dry", action="store_true", help="print the figures, and write nothing")
+    parser.add_argument("--meaning", action="store_true", help="the weights for questions in another language")
     parser.add_argument("--without", default="", help="features left out, to see what they are worth")
     arguments = parser.parse_args()
-    NAMES[:] = [name for name in NAMES if name not in arguments.without.split(",")]
+    names = MEANING_NAMES if arguments.meaning else NAMES
+    NAMES[:] = [name for name in names if name not in arguments.without.split(",")]
     asked = [one for one in map(asked_of, evidence(arguments)) if len(one.paths)]
+    if arguments.meaning:
+        asked = [one for one in asked if not one.is_long]
     learner = Learner(asked)
     scores = held_out_scores(learner, asked, arguments.l2, arguments.l2_long)
     print_figures(asked, scores)
@@ -336,11 +359,11 @@ def main() -> None:
         return
     weights = fit_both(learner, asked, list(range(len(asked))), arguments.l2, arguments.l2_long)
     learned = json.loads(WEIGHTS.read_text())
-    for kind in ("short", "long"):
+    for kind in sorted({one.kind for one in asked}):
         print(f"{kind} questions:")
         mine = [i for i, one in enumerate(asked) if one.kind == kind]
         calibration = calibrate([asked[i] for i in mine], [scores[i] for i in mine])
-        learned[kind] = {
+        learned["meaning" if arguments.meaning else kind] = {
             "features": rounded(weights[kind]),
             "calibration": {name: round(value, 5) for name, value in calibration.items()},
         }
