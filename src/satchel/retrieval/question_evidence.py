@@ -164,7 +164,8 @@ def terms_in(text: str) -> set[str]:
 
 WORD_FEATURES: Final = frozenset(
     "known unknown_words cover_first cover_best cover_shown cover_lead title_first rare_together agree_words "
-    "names_unknown names_found capitals_unknown".split()
+    "cover_by_length rare_known rare_best words_and_meaning names_unknown names_found names_shown "
+    "capitals_unknown".split()
 )
 """The features that compare words: without meaning for a question in another language than the texts."""
 
@@ -173,26 +174,34 @@ def features(evidence: Evidence) -> dict[str, float]:
     """The features of the estimate, by name."""
     asked, counts = evidence.asked, evidence.counts
     hits = evidence.hits[:_COMPARED_HITS]
-    weights = {word.term: word.weight * rarity(word.term, counts) for word in asked.words}
+    rarities = {word.term: rarity(word.term, counts) for word in asked.words}
+    weights = {word.term: word.weight * rarities[word.term] for word in asked.words}
+    rare = {term: weight * rarities[term] ** 2 for term, weight in weights.items()}
     known = {term: weight for term, weight in weights.items() if counts.with_term.get(term)}
     hit_terms = [terms_in(f"{hit.content}\n{hit.title}\n{hit.path}") for hit in hits]
     covers = [cover(weights, terms) for terms in hit_terms]
     shown = set().union(*map(terms_in, evidence.shown))
+    length = math.log1p(len(weights))
     return {
         **_relevance_features(hits),
         **_meaning_features(hits),
-        **_name_features(evidence, hits, hit_terms),
+        **_name_features(evidence, hits, hit_terms, shown),
         "known": cover(weights, known.keys()),
         "unknown_words": min(4, len(weights) - len(known)) / 4,
         "cover_first": covers[0] if covers else 0.0,
         "cover_best": max(covers, default=0.0),
+        "cover_by_length": max(covers, default=0.0) * length,
         "cover_shown": cover(weights, shown),
         "cover_lead": max(covers, default=0.0) - sum(covers) / max(1, len(covers)),
         "title_first": max((cover(weights, terms_in(f"{h.title} {h.path}")) for h in hits[:3]), default=0.0),
         "rare_together": _together(known, hit_terms),
+        "rare_known": cover(rare, known.keys()),
+        "rare_best": max((cover(rare, terms) for terms in hit_terms), default=0.0),
+        "words_and_meaning": max((c * hit.likeness for c, hit in zip(covers, hits, strict=True)), default=0.0),
         "agree_words": 1 / (1 + covers.index(max(covers))) if covers else 0.0,
         "long": float(asked.is_long),
-        "words": math.log1p(len(weights)),
+        "words": length,
+        "like_by_length": max((hit.likeness for hit in hits), default=0.0) * length,
     }
 
 
@@ -215,15 +224,19 @@ def _meaning_features(hits: Sequence[SearchHit]) -> dict[str, float]:
     return {
         "like_top": best,
         "like_first": alike[0] if alike else 0.0,
+        "like_best_three": sum(sorted(alike)[-3:]) / 3,
         "like_lead": best - sum(alike) / max(1, len(alike)),
         "agree_meaning": 1 / (1 + alike.index(best)) if alike else 0.0,
     }
 
 
-def _name_features(evidence: Evidence, hits: Sequence[SearchHit], hit_terms: Sequence[set[str]]) -> dict[str, float]:
+def _name_features(
+    evidence: Evidence, hits: Sequence[SearchHit], hit_terms: Sequence[set[str]], shown: set[str]
+) -> dict[str, float]:
     asked, counts = evidence.asked, evidence.counts
     unknown = [name for name, terms in asked.names.items() if not all(counts.with_term.get(term) for term in terms)]
     in_hits = [name for name, terms in asked.names.items() if any(found.issuperset(terms) for found in hit_terms)]
+    in_shown = [name for name, terms in asked.names.items() if shown.issuperset(terms)]
     capitals = [word for word in asked.words if word.is_name]
     foreign = [word for word in capitals if not counts.with_term.get(word.term)]
     paths = [path for path in asked.paths if any(hit.path.endswith(path.rpartition("/")[2]) for hit in hits)]
@@ -231,6 +244,7 @@ def _name_features(evidence: Evidence, hits: Sequence[SearchHit], hit_terms: Seq
         "names": min(4, len(asked.names)) / 4,
         "names_unknown": len(unknown) / len(asked.names) if asked.names else 0.0,
         "names_found": len(in_hits) / len(asked.names) if asked.names else 0.0,
+        "names_shown": len(in_shown) / len(asked.names) if asked.names else 0.0,
         "capitals_unknown": len(foreign) / len(capitals) if capitals else 0.0,
         "paths": float(bool(asked.paths)),
         "paths_found": len(paths) / len(asked.paths) if asked.paths else 0.0,
