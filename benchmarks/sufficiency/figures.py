@@ -52,10 +52,15 @@ def calibration_error(judged: Sequence[Judged]) -> float:
     return error
 
 
-def figures_of(judged: Sequence[Judged]) -> dict[str, Any]:
-    """The figures of each set, and of all together on one scale."""
-    by_set = {name: _figures([one for one in judged if one.set_name == name]) for name in _names(judged)}
-    return {"sets": by_set, "all": _figures(judged)}
+def figures_of(judged: Sequence[Judged], best_relevance: Sequence[float] = ()) -> dict[str, Any]:
+    """The figures of each set, and of all together on one scale; beside them those of the best relevance."""
+    beside = [one._replace(probability=best) for one, best in zip(judged, best_relevance, strict=False)]
+
+    def figures(name: str | None) -> dict[str, Any]:
+        own, other = ([one for one in some if name in (None, one.set_name)] for some in (judged, beside))
+        return _figures(own) | {"auc_best_relevance": _figures(other)["auc_wrong"]}
+
+    return {"sets": {name: figures(name) for name in _names(judged)}, "all": figures(None)}
 
 
 def _names(judged: Sequence[Judged]) -> list[str]:

@@ -145,8 +145,13 @@ function sufficiencyOf({ sufficiency }) {
     el("strong", { text: verdict }),
     ` (${Math.round(100 * probability)} %)`,
     isLow ? ": " : ".",
-    isLow ? foreign(`${reasons.join("; ")}.`) : null,
+    ...(isLow ? emphasized(`${reasons.join("; ")}.`) : []),
   );
+}
+
+/** The words between asterisks as emphasis. @param {string} text */
+function emphasized(text) {
+  return text.split(/\*([^*]+)\*/).map((part, i) => (i % 2 ? el("em", {}, foreign(part)) : foreign(part)));
 }
 
 /** @param {Build} build */
