@@ -25,17 +25,16 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.places import ROOT, WORK, is_full
 from benchmarks.sections import put_results, put_section
 from benchmarks.sufficiency.asking import Asked, Put, ask_all, plan_asks
-from benchmarks.sufficiency.collections import SETS, TITLES, collections_of, tasks_of
-from benchmarks.sufficiency.figures import figures_of
+from benchmarks.sufficiency.collections import REPOSITORIES, SETS, TITLES, collections_of, tasks_of
+from benchmarks.sufficiency.figures import Judged, auc, figures_of
 from benchmarks.sufficiency.fitting import cross_validated
 from benchmarks.sufficiency.page import HEADING, section
 
 DOCS: Final = ROOT / "docs"
 RESULTS: Final = DOCS / "benchmarks.json"
 PART: Final = "sufficiency"
-SAMPLE: Final = {"every": 3, "wrong": 1, "trees": 2}
-"""Of a bounded run: every third question, put to one wrong collection, and two trees of each project with issues."""
-FULL: Final = {"every": 1, "wrong": 3, "trees": 8}
+TREES: Final = {"default": 2, "full": 8}
+"""Trees of each project with issues. All questions are asked in both modes: fewer would teach the weights less."""
 
 
 def main() -> int:
@@ -55,28 +54,40 @@ def main() -> int:
 def measured() -> dict[str, Any]:
     """Everything, as the page needs it."""
     started, load = time.monotonic(), os.getloadavg()[0]
-    plan = FULL if is_full() else SAMPLE
+    trees = TREES["full" if is_full() else "default"]
     asked, missing = [], []
     for set_name in SETS:
-        found = _asked(set_name, plan)
+        found = _asked(set_name, trees)
         asked += found
         missing += [] if found else [TITLES[set_name]]
     if not asked:
         raise SystemExit("there are no collections; SATCHEL_EVAL and SATCHEL_NOTES name the folders")
-    results = figures_of(cross_validated(asked), [_best_relevance(one) for one in asked])
+    judged = cross_validated(asked)
+    results = figures_of(judged, [_best_relevance(one) for one in asked])
+    results["by_language"] = _by_language(asked, judged)
     minutes = max(1, round((time.monotonic() - started) / 60))
     run = {"cores": os.cpu_count(), "load": round(load, 1), "minutes": minutes, "date": date.today().isoformat()}
     return results | {"missing": missing, "run": run | {"mode": "every question" if is_full() else "a sample"}}
 
 
-def _asked(set_name: str, plan: dict[str, int]) -> list[Asked]:
-    collections = collections_of(set_name, most=plan["trees"])
-    tasks = tasks_of(set_name, collections)
-    # Of the issues each tree has one: there are few enough to ask all.
-    tasks = tasks if set_name == "code_muloc" else tasks[:: plan["every"]]
-    asks = plan_asks(tasks, collections, wrong=3 if set_name == "code_muloc" else plan["wrong"])
+def _asked(set_name: str, trees: int) -> list[Asked]:
+    collections = collections_of(set_name, most=trees)
+    asks = plan_asks(tasks_of(set_name, collections), collections)
     asks = {name: [(task, put) for task, put in of if put is not Put.REMOVED] for name, of in asks.items()}
     return list(ask_all(collections, asks, WORK / "sufficiency"))
+
+
+def _by_language(asked: list[Asked], judged: list[Judged]) -> dict[str, float | None]:
+    """The AUC of questions about repositories against those put to one of the same, and of another, language."""
+    collections = collections_of(REPOSITORIES)
+    language = {task.group: task.language for task in tasks_of(REPOSITORIES, collections)}
+    pairs = [pair for pair in zip(asked, judged, strict=True) if pair[0].set_name == REPOSITORIES]
+    right = [found.probability for _, found in pairs if found.put is Put.RIGHT]
+    wrong: dict[bool, list[float]] = {True: [], False: []}
+    for one, found in pairs:
+        if found.put is Put.WRONG:
+            wrong[language[one.here] == language[one.home]].append(found.probability)
+    return {"same": auc(right, wrong[True]), "other": auc(right, wrong[False])}
 
 
 def _best_relevance(asked: Asked) -> float:

@@ -17,6 +17,10 @@ put to the right collection and one put to a wrong one, the first has the higher
 _BESIDE: Final = """\
 *Best relevance* is what there was before: the relevance of the first hit. semble's own score is not in this table: its environment is that of the scoreboard, and this part needs none."""
 
+_LANGUAGES: Final = """\
+Of the questions about repositories, those put to a repository in the same programming language are the hard ones: AUC {same:.3f}, against {other:.3f} in another language. Each question is put to three wrong
+collections, one of the same language where there is one."""
+
 _TARGETS: Final = {REPOSITORIES: 0.97, ISSUES: 0.82}
 
 
@@ -36,6 +40,8 @@ def section(results: Mapping[str, Any]) -> str:
         *(f"| {least} | {100 * kept:.1f} % | {100 * wrong:.0f} % |" for least, (kept, wrong) in refused.items()),
     ]
     parts = [HEADING, _INTRODUCTION.format(**results["run"]), "\n".join(table), _BESIDE, "\n".join(thresholds)]
+    if results["by_language"]["same"] is not None:
+        parts.insert(3, _LANGUAGES.format(**results["by_language"]))
     if results["missing"]:
         parts.append("Not measured: " + "; ".join(results["missing"]) + ".")
     return "\n\n".join(parts) + "\n"

@@ -36,7 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for indexes and gathered evidence")
     parser.add_argument("--gathered", action="store_true", help="use the evidence gathered before")
-    parser.add_argument("--trees", type=int, default=4, help="trees of each project with issues")
+    parser.add_argument("--trees", type=int, default=8, help="trees of each project with issues")
     parser.add_argument("--sets", default=",".join(SETS), help="ask only these again")
     parser.add_argument("--print", action="store_true", help="print the figures and leave the weights alone")
     given = parser.parse_args()

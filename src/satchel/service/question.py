@@ -24,7 +24,7 @@ MAX_EXPANDED_LINES: Final = 10_000
 """More lines around a piece are the file itself; `expand` returns whole files."""
 ASK_MIN_SUFFICIENCY: Final = 0.1
 """Below this `ask` does not ask the model unless `min_sufficiency` says so: of the questions that their collection
-answers 1 % are below, of those put to a wrong one 66 % (docs/sufficiency.md)."""
+answers 1.5 % are below, of those put to a wrong one 64 % (docs/sufficiency.md)."""
 MAX_BUDGET_TOKENS: Final = 2_000_000
 """Twice the largest context window of today's models."""
 
