@@ -28,6 +28,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS: Final = {
     "scoreboard": ("-m", "benchmarks.scoreboard"),
     "shown": ("-m", "benchmarks.shown_bench"),
+    "sufficiency": ("-m", "benchmarks.sufficiency_bench"),
     "assembly": ("-m", "benchmarks.assembly_bench"),
     "index": ("-m", "benchmarks.index_bench"),
     "workspace": ("-m", "benchmarks.workspace_bench"),

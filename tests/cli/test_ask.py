@@ -335,3 +335,18 @@ def test_pieces_are_made_visible_as_the_whole_would_be(size: int, capfdbinary: p
         printer.write(text[i : i + size])
     printer.end()
     assert capfdbinary.readouterr().out.decode() == make_visible(text).text + "\n"
+
+
+def test_a_question_that_the_files_do_not_answer_is_not_asked_unless_told_to_try(
+    folder: Path, endpoint: Endpoint
+) -> None:
+    question = "why does the Django queryset delay its unobtainium joins in PostgreSQL"
+    done = ask(folder, endpoint, question)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "the language model was not asked (--min-sufficiency 0 asks anyway)" in done.stderr
+    assert not endpoint.bodies
+    as_json = json.loads(ask(folder, endpoint, question, "--json").stdout)
+    assert as_json["answer"] is None
+    assert as_json["context"]["sufficiency"]["probability"] < 0.1
+    assert ask(folder, endpoint, question, "--min-sufficiency", "0").returncode == 0
+    assert len(endpoint.bodies) == 1

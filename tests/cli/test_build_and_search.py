@@ -280,3 +280,19 @@ def test_skipped_files_are_listed_every_time(tmp_path: Path) -> None:
     first = satchel("index", "--list-skipped", folder=root).stdout
     assert "binary\tdata" in first
     assert satchel("index", "--list-skipped", folder=root).stdout == first
+
+
+def test_a_context_that_does_not_answer_says_so_and_exits_with_3_only_if_asked(folder: Path) -> None:
+    question = "why does the Django queryset delay its joins"
+    doubt = "this probably does not answer the question"
+    plain = satchel("build", question, folder=folder)
+    assert plain.returncode == 0
+    assert doubt in plain.stderr
+    assert "*django*" in plain.stderr
+    strict = satchel("build", question, "--min-sufficiency", "0.5", folder=folder)
+    assert strict.returncode == 3
+    assert strict.stdout.startswith("Note: nothing here seems to answer this question.")
+    assert satchel("explain", question, "--min-sufficiency", "0.5", folder=folder).returncode == 3
+    answered = satchel("build", "how long is the backoff delay", "--min-sufficiency", "0.3", folder=folder)
+    assert answered.returncode == 0
+    assert doubt not in answered.stderr

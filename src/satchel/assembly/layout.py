@@ -144,9 +144,9 @@ class PageLayout(Layout):
         pieces = tuple(alone(page, number) for number, page in enumerate(ranked, start=1))
         return [Section(None, pieces)] if pieces else []
 
-    def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - pages have none
-        """Minus the tokens of the separator, which the last page does not have; nothing else is rendered."""
-        return -self.counter.count(self.separator)
+    def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - the same for all pages
+        """The tokens of the header, less the separator after the last page."""
+        return self.empty.tokens - self.counter.count(self.separator)
 
 
 class ChunkLayout(Layout):

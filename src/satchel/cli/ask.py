@@ -14,16 +14,16 @@ import click
 from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
 from satchel.cli.exits import Exit
 from satchel.cli.flags import QUICK, WorkspaceFlags, open_client, with_question, with_workspace
-from satchel.cli.output import say, write_output
+from satchel.cli.output import describe_doubt, say, write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
-from satchel.service.question import Surface
+from satchel.service.question import ASK_MIN_SUFFICIENCY, Surface
 from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from satchel.models.context import CitationReport, Context
+    from satchel.models.context import CitationReport, Context, Sufficiency
     from satchel.service.local_client import LocalSatchel
     from satchel.service.question import Question
     from satchel.service.research import Completion, LanguageModel
@@ -77,8 +77,9 @@ def ask_command(
     """Answer QUESTION from the files below PATH with the language model that is set, and check what it cites.
 
     The answer goes to stdout, then the sources it cites, as links; what is wrong with its citations goes to stderr.
-    Without a language model the context itself is printed (exit code 1). Only the question and its context are sent,
-    and only to that model's endpoint.
+    Without a language model the context itself is printed (exit code 1). If the files do not seem to answer the
+    question, the model is not asked (exit code 3; `--min-sufficiency 0` asks anyway). Only the question and its
+    context are sent, and only to that model's endpoint.
     """
     # Prompt injection: the context is data for the model, while the user's system prompt is an instruction.
     instructions, question = question.system_prompt, replace(question, system_prompt="")
@@ -100,6 +101,9 @@ def ask_command(
     if model is None:
         inquiry.show_context()
         sys.exit(Exit.ERROR)
+    least = ASK_MIN_SUFFICIENCY if question.min_sufficiency is None else question.min_sufficiency
+    if context.sufficiency and context.sufficiency.probability < least:
+        _decline(inquiry, context.sufficiency)
     workspace.say(f"asking {model.name} with {counted(len(sources), 'source')}")
     inquiry.ask(model, instructions)
 
@@ -115,6 +119,14 @@ def _leave_empty(context: Context, workspace: WorkspaceFlags) -> None:
     for note in context.notes:
         workspace.say(note)
     sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
+
+
+def _decline(inquiry: _Inquiry, sufficiency: Sufficiency) -> None:
+    """Exit without asking the model: it would answer from whatever it is given."""
+    if inquiry.as_json:
+        inquiry.write_unanswered()
+    say(f"{describe_doubt(sufficiency)}; the language model was not asked (--min-sufficiency 0 asks anyway)")
+    sys.exit(Exit.NOTHING_FOUND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +147,10 @@ class _Inquiry:
         where = os.environ.get("SATCHEL_CONFIG") or user_file()
         click.echo(f"satchel: {_NO_MODEL.format(user_file=where)}", err=True)
         write_output(self._to_json(None, None, None, "") if self.as_json else self.context.text, None)
+
+    def write_unanswered(self) -> None:
+        """Print the question and its context as JSON, without an answer."""
+        write_output(self._to_json(None, None, None, ""), None)
 
     def ask(self, model: LanguageModel, instructions: str) -> None:
         """Ask the model, print the answer, check the citations; an incomplete answer is printed and checked, too."""

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from satchel.cli.flags import OUTPUT, QUICK, WorkspaceFlags, open_client, with_question, with_workspace
-from satchel.cli.output import explain, leave_if_empty, nothing_found, print_context, say, summarize, write_json
+from satchel.cli.output import (
+    explain,
+    leave_if_empty,
+    leave_if_insufficient,
+    nothing_found,
+    print_context,
+    say,
+    summarize,
+    write_json,
+)
 from satchel.service.question import Surface, options_of
 
 if TYPE_CHECKING:
@@ -48,6 +57,7 @@ def build_command(
     if not workspace.quiet:
         summarize(context, model, is_explained=explains, if_none=nothing_found(_filters(question)))
     leave_if_empty(context)
+    leave_if_insufficient(context, question.min_sufficiency)
 
 
 @click.command("explain", short_help="Show why each piece is in a question's context or was left out.")
@@ -68,6 +78,7 @@ def explain_command(
     if not len(context.ledger) and not workspace.quiet:
         say(nothing_found(_filters(question)))
     leave_if_empty(context)
+    leave_if_insufficient(context, question.min_sufficiency)
 
 
 def _built(question: Question, workspace: WorkspaceFlags, quick: bool, encoding: Any) -> tuple[Context, str]:

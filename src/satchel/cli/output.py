@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from satchel.models.context import Context, Ledger
+    from satchel.models.context import Context, Ledger, Sufficiency
 
 
 def print_context(
@@ -168,8 +168,22 @@ def summarize(
                 say(f"{words}: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}{hint}")
         if context.nothing_fits:
             say(_way_out(context, overflow))
+    if context.sufficiency and context.sufficiency.reasons:
+        say(describe_doubt(context.sufficiency))
     for note in context.notes:
         say(note)
+
+
+def describe_doubt(sufficiency: Sufficiency) -> str:
+    """A line that says that the context probably does not answer, and why."""
+    reasons = "; ".join(sufficiency.reasons)
+    return f"this probably does not answer the question ({sufficiency.probability:.0%}): {reasons}"
+
+
+def leave_if_insufficient(context: Context, min_sufficiency: float | None) -> None:
+    """Exit with code 3 if the caller asks for a sufficiency that the context does not have."""
+    if context.sufficiency and context.sufficiency.probability < (min_sufficiency or 0.0):
+        sys.exit(Exit.NOTHING_FOUND)
 
 
 def nothing_found(filters: str) -> str:

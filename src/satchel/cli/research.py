@@ -10,7 +10,7 @@ import click
 
 from satchel.cli.exits import Exit
 from satchel.cli.flags import OUTPUT, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
-from satchel.cli.output import leave_if_empty, print_context, summarize
+from satchel.cli.output import leave_if_empty, leave_if_insufficient, print_context, summarize
 from satchel.service.question import Surface
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def research_command(
     if not workspace.quiet:
         summarize(context, model, if_none="no results")
     leave_if_empty(context)
+    leave_if_insufficient(context, question.min_sufficiency)
 
 
 @click.command("page", short_help="Make a picture of a page of a document.")

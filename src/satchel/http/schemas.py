@@ -321,6 +321,7 @@ class ResearchRequest(Strict):
     include_text: StrictBool = True
     include_visual: StrictBool = True
     answer_tokens: Annotated[Count, Field(ge=1, le=100_000)] = 1024
+    min_sufficiency: Annotated[float, Field(ge=0, le=1)] | None = None
     stream: StrictBool = False
     user: Who = None
 
@@ -406,6 +407,13 @@ class Section(AnswerModel):
     tokens: int
 
 
+class SufficiencyAnswer(AnswerModel):
+    """How likely a context answers its question, and if not, why."""
+
+    probability: Annotated[float, Field(ge=0, le=1)]
+    reasons: list[str]
+
+
 class ContextAnswer(AnswerModel):
     """A context: the same keys whatever was asked; `kind` says which recipe made it."""
 
@@ -419,7 +427,7 @@ class ContextAnswer(AnswerModel):
     sections: list[Section]
     ledger: list[Entry]
     notes: list[str]
-    sufficiency: dict[str, Any] | None
+    sufficiency: SufficiencyAnswer | None
     provider_content: list[dict[str, Any]]
     statistics: dict[str, Any]
 

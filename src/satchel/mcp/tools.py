@@ -181,6 +181,11 @@ def _object(names: str, *, required: str) -> dict[str, Any]:
     }
 
 
+_TYPES["sufficiency"] = {
+    "type": "object",
+    "properties": {"probability": {"type": "number", "minimum": 0, "maximum": 1}, "reasons": _TEXTS},
+    "required": ["probability", "reasons"],
+}
 _HIT: Final = _object("id path lines page relevance title excerpt", required="id relevance")
 _TYPES["hits"] = {"type": "array", "items": _HIT}
 
@@ -196,7 +201,7 @@ BUILD_CONTEXT: Final = Tool(
         "greps and file reads. Not for finding every use of a name: grep does that."
     ),
     arguments=arguments(question=_QUESTION, **options(Surface.MCP_BUILD), cursor=_CURSOR),
-    gives=_object("text tokens sources next_cursor restarted notes about", required="text about"),
+    gives=_object("text tokens sources sufficiency next_cursor restarted notes about", required="text about"),
 )
 
 SEARCH: Final = Tool(

@@ -421,12 +421,29 @@ class SectionSummary:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sufficiency:
+    """How likely it is that a context answers its question (0 to 1), and if not, why, in words for a reader."""
+
+    probability: float
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any] | None) -> Sufficiency | None:
+        """Read an estimate from the output of `to_dict`; None for a context without an estimate."""
+        return None if values is None else cls(values["probability"], tuple(values["reasons"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as a JSON-compatible dictionary."""
+        return {"probability": round(self.probability, 4), "reasons": list(self.reasons)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The finished text for a model, with sources, ledger and statistics.
 
     `sources` and `spans` (start and end of each piece in `text`) are parallel: the n-th of each belongs to citation
-    number n. `sufficiency` is reserved for an estimate of how well the context answers the question.
+    number n. `sufficiency` says how likely the context answers its question; None if nothing was searched.
     """
 
     kind: ContextKind = ContextKind.CHUNKS
@@ -439,7 +456,7 @@ class Context:
     sections: Sequence[Titled] = ()
     ledger: Ledger = field(default_factory=Ledger)
     notes: tuple[str, ...] = ()
-    sufficiency: None = None
+    sufficiency: Sufficiency | None = None
     provider_content: tuple[Mapping[str, Any], ...] = ()
     statistics: BuildStatistics = field(default_factory=BuildStatistics)
     originals: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -482,7 +499,7 @@ class Context:
     def from_dict(cls, values: Mapping[str, Any]) -> Context:
         """Read a context of any kind from the output of `to_dict`."""
         return Context(
-            **{name: values[name] for name in ("text", "tokens", "budget", "format", "sufficiency")},
+            **{name: values[name] for name in ("text", "tokens", "budget", "format")},
             kind=ContextKind(values["kind"]),
             sources=tuple(source_from_dict(source) for source in values["sources"]),
             spans=tuple((start, end) for start, end in values["spans"]),
@@ -492,6 +509,7 @@ class Context:
             ),
             ledger=Ledger.from_dicts(values["ledger"]),
             notes=tuple(values["notes"]),
+            sufficiency=Sufficiency.from_dict(values["sufficiency"]),
             provider_content=tuple(values["provider_content"]),
             statistics=BuildStatistics.from_dict(values["statistics"]),
         )
@@ -511,7 +529,7 @@ class Context:
             ],
             "ledger": self.ledger.to_dicts(),
             "notes": list(self.notes),
-            "sufficiency": self.sufficiency,
+            "sufficiency": self.sufficiency.to_dict() if self.sufficiency else None,
             "provider_content": [dict(part) for part in self.provider_content],
             "statistics": self.statistics.to_dict(self.ledger),
         }

@@ -57,6 +57,15 @@ class Candidate(NamedTuple):
     """True for a passage of a document: ranked separately, not with the file's other pieces."""
 
 
+class WordCounts(NamedTuple):
+    """How often words occur in what a caller may read."""
+
+    pieces: int
+    """The number of readable pieces."""
+    with_term: Mapping[str, int]
+    """For each term asked for, the number of readable pieces with the term; at least 1 for a term in a file's name."""
+
+
 class StoredPiece(NamedTuple):
     """A piece with text and location."""
 
@@ -89,6 +98,9 @@ class FileIndex(Protocol):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The readable pieces with the most evidence, in a stable order."""
+
+    def word_counts(self, terms: Sequence[str], filters: Filters) -> WordCounts:
+        """Count the readable pieces with each term; words of other pieces count as unknown."""
 
     def files(self) -> dict[str, FileState]:
         """The state of every indexed file, by path."""

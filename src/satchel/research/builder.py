@@ -86,6 +86,8 @@ class ContextBuilder:
     counter: TokenCounter | None = None
     model: str = "gpt-4o"
     format: ContextFormat | str = ContextFormat.MARKDOWN
+    notice: str = ""
+    """The first line of the text, within the budget."""
 
     def __post_init__(self) -> None:
         check_fields(self, InvalidOption, partial(as_count, least=1), "max_sources", "max_tokens")
@@ -162,7 +164,8 @@ class ContextBuilder:
         )
 
     def _layout(self) -> PageLayout:
-        return PageLayout(ContextBuildOptions(format=self.format, include_citations=True), self._count())
+        options = ContextBuildOptions(format=self.format, include_citations=True, context_header=self.notice or None)
+        return PageLayout(options, self._count())
 
     async def get_source_metadata(self, doc_id: str, page: int) -> SourceDocument:
         """The library's metadata and text of a page; a ValueError for an unknown page."""

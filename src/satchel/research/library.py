@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from satchel.indexing.changes import IndexReport
     from satchel.indexing.documents.readers import DocumentReaders
+    from satchel.models.context import Context, Sufficiency
     from satchel.models.files import FileState
     from satchel.models.search import Filters, SearchResult
     from satchel.ports.embedder import Embedder
@@ -166,6 +167,9 @@ _MAX_TEXT_HITS: Final = 600
 
 # Hits searched in a workspace with notes: as many as for the sections of a workspace context, which finds the same.
 _MIN_NOTE_HITS: Final = 120
+
+# Hits for the sufficiency of a context: the best ten of them are compared, and code among them is left out.
+_JUDGED_HITS: Final = 30
 
 # Candidates of the first stage, rescored exactly (docs/visual-pages.md). More miss fewer pages, and read more vectors.
 _RESCORED_PAGES: Final = 100
@@ -376,6 +380,15 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     def _picture(self, path: str, doc_id: str, page: int) -> bytes:
         picture = self.images.image(path, doc_id, page)
         return picture.read_bytes() if picture is not None else b""
+
+    def judge(self, query: str, context: Context) -> Sufficiency | None:
+        """How likely the pages of a context answer the question, from what the user may read."""
+        from satchel.retrieval.sufficiency import judge
+
+        filters = self._filters()
+        hits = self.engine.search(query, top_k=_JUDGED_HITS, filters=filters).hits
+        pages = [hit for hit in hits if not hit.path or hit.page is not None or hit.language in _PROSE]
+        return judge(query, context, pages, self.engine.store, filters)
 
     # -- the library
 

@@ -46,12 +46,19 @@ def build(
         config = _config(engine.context_config, question)
         request = _request(engine, settings, question, config)
         filters = engine.filters_for(request.user)
-        built = engine.build(request, counter=counter, config=config)
+        built = engine.build(request, counter=counter, config=config, min_sufficiency=question.min_sufficiency or 0.0)
     else:
         options = options_for(settings, question)
         filters = seen_by(engine, question.user, filters_for(settings, question))
         to_symbol = question.expand == "symbol"
-        built = engine.build(question.query, options, filters=filters, expand_to_symbol=to_symbol, counter=counter)
+        built = engine.build(
+            question.query,
+            options,
+            filters=filters,
+            expand_to_symbol=to_symbol,
+            counter=counter,
+            min_sufficiency=question.min_sufficiency or 0.0,
+        )
     notes = _skipped_notes(engine, question, filters, _best_relevance(built))
     return replace(built, notes=(*built.notes, *notes)) if notes else built
 

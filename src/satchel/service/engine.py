@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -33,6 +33,7 @@ from satchel.models.request import ContextRequest
 from satchel.models.search import Expansion, Filters, SearchHit, SearchResult
 from satchel.retrieval.freshness import LONGEST_NUMBER, Expander, Folder, lines_of, widened
 from satchel.retrieval.search import Searcher, unit_packer
+from satchel.retrieval.sufficiency import judge, with_notice
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from satchel.indexing.indexer import Watcher
     from satchel.indexing.walk import DocumentPolicy
     from satchel.models.block import Block
-    from satchel.models.context import CitationReport
+    from satchel.models.context import CitationReport, Context, Sufficiency
     from satchel.models.request import User
     from satchel.models.results import ContextBuildResult, ContextPayload, ContextValidationResult
     from satchel.ports.cross_encoder import CrossEncoder
@@ -63,6 +64,8 @@ _MAX_HITS: Final = 150
 # A hit is fetched per so many tokens of the budget: a lower number fetches hits that do not fit, a higher number may
 # leave the budget unused.
 _BUDGET_TOKENS_PER_HIT: Final = 100
+# Hits compared with the question for the sufficiency of a workspace context, as many as for pieces of files.
+_JUDGED_HITS: Final = 10
 # About 1,500 tokens at four characters a token, of a default budget of 4,000: a longer symbol would crowd out the
 # other pieces, so only the hit is shown.
 _MAX_SYMBOL_CHARS: Final = 6000
@@ -221,7 +224,12 @@ class ContextEngine:
 
     @overload
     def build(
-        self, question: ContextRequest, *, counter: TokenCounter | None = None, config: ContextConfig | None = None
+        self,
+        question: ContextRequest,
+        *,
+        counter: TokenCounter | None = None,
+        config: ContextConfig | None = None,
+        min_sufficiency: float = 0.0,
     ) -> ContextPayload: ...
 
     @overload
@@ -233,6 +241,7 @@ class ContextEngine:
         filters: Filters | None = None,
         expand_to_symbol: bool = False,
         counter: TokenCounter | None = None,
+        min_sufficiency: float = 0.0,
     ) -> ContextBuildResult: ...
 
     def build(
@@ -244,26 +253,30 @@ class ContextEngine:
         expand_to_symbol: bool = False,
         counter: TokenCounter | None = None,
         config: ContextConfig | None = None,
+        min_sufficiency: float = 0.0,
     ) -> ContextBuildResult | ContextPayload:
         """Build the context for a question: the best pieces of the workspace, inside the budget.
 
         A `ContextRequest` also names the user and the focus, and returns a payload of sections; `config` replaces the
-        engine's `context_config` for this request.
+        engine's `context_config` for this request. A context with a sufficiency below `min_sufficiency` says in its
+        first line that nothing here seems to answer.
         """
         if isinstance(question, ContextRequest):
-            return self._build_payload(question, counter, config or self.context_config)
-        return self._build_result(question, options, filters, expand_to_symbol, counter)
+            config = config or self.context_config
+            return self._build_payload(question, counter, config, min_sufficiency)
+        options = self._settled(options)
+        filters = _with_options(filters or Filters(), options)
+        build = partial(self._build_result, question, filters, expand_to_symbol, counter)
+        return with_notice(lambda notice: build(_with_header(options, notice)), min_sufficiency)
 
     def _build_result(
         self,
         question: str,
-        options: ContextBuildOptions | None,
-        filters: Filters | None,
+        filters: Filters,
         expand_to_symbol: bool,
         counter: TokenCounter | None,
+        options: ContextBuildOptions,
     ) -> ContextBuildResult:
-        options = self._settled(options)
-        filters = _with_options(filters or Filters(), options)
         max_hits = max(_MIN_HITS, min(options.max_tokens // _BUDGET_TOKENS_PER_HIT, _MAX_HITS))
         search_result = self.search(question, top_k=max_hits, filters=filters)
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_result.hits]
@@ -275,7 +288,8 @@ class ContextEngine:
         result = assemble_units(
             hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder, units=units
         )
-        return replace(result, notes=(*search_result.notes, *result.notes)) if search_result.notes else result
+        judged = judge(question, result, search_result.hits, self.store, filters)
+        return replace(result, notes=(*search_result.notes, *result.notes), sufficiency=judged)
 
     @overload
     async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
@@ -324,7 +338,7 @@ class ContextEngine:
         return validate(payload, Measure(budget, assembler, self._counter(), self.store, filters))
 
     def _build_payload(
-        self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig
+        self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig, min_sufficiency: float
     ) -> ContextPayload:
         from satchel.workspace.recipe import BuildTools, build_payload
 
@@ -332,11 +346,23 @@ class ContextEngine:
         tools = BuildTools(counter or self._counter(), config, self._threads(), self.language_model)
         with self.store.snapshot():
             view = self._context(request, config)
-        payload = build_payload(request, view, tools)
+
+        def build(notice: str) -> ContextPayload:
+            payload = build_payload(request, view, tools, notice)
+            return replace(payload, sufficiency=self._judge(request, payload, view.filters))
+
+        payload = with_notice(build, min_sufficiency)
         stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)
         notes = [f"{path} has changed since it was imported; import it again" for path in stale]
         notes += self._stale_files(payload)
         return replace(payload, notes=tuple(dict.fromkeys((*payload.notes, *notes)))) if notes else payload
+
+    def _judge(self, request: ContextRequest, context: Context, filters: Filters) -> Sufficiency | None:
+        """The sufficiency of a workspace context, or None without a question."""
+        if not request.query.strip():
+            return None
+        hits = self.search(request.query, top_k=_JUDGED_HITS, filters=filters).hits
+        return judge(request.query, context, hits, self.store, filters)
 
     def _stale_files(self, payload: ContextPayload) -> list[str]:
         """Notes about files changed or removed since their indexing, for the blocks in the payload."""
@@ -467,6 +493,13 @@ class ContextEngine:
         if options.workspace_path and Path(options.workspace_path).resolve() != self.root:
             raise InvalidOption("workspace_path", options.workspace_path, f"this engine is for {self.root}")
         return options
+
+
+def _with_header(options: ContextBuildOptions, notice: str) -> ContextBuildOptions:
+    """The options with the notice before the caller's header."""
+    if not notice:
+        return options
+    return replace(options, context_header="\n\n".join(filter(None, (notice, options.context_header))))
 
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel.errors import IndexProblem, InvalidOption, NotAllowed, UnknownBlock, UnknownPage
 from satchel.models.access import DefaultAccess
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from satchel.service.settings import Settings
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.blocks import Workspace
+
+AnyContext = TypeVar("AnyContext", bound="Context")
 
 LOOKS_EVERY_S: Final = 2.0
 """Least time between two checks of a served folder for changes: a shorter time makes questions slower, a longer time
@@ -123,7 +125,7 @@ class LocalSatchel(Satchel):
         full_question = self._with_caller(question_from(Question, question, options))
         notes = self.refresh()
         built = answering.build(self.engine, self.settings, full_question, counter=self._counter(full_question))
-        return replace(built, notes=(*notes, *built.notes)) if notes else built
+        return _with_index_notes(built, notes)
 
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
@@ -153,7 +155,7 @@ class LocalSatchel(Satchel):
             with suppress(IndexProblem):  # the search reports an index without write access
                 library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
         context = research(library, full_question, full_question.model or self.settings.model)
-        return replace(context, notes=(*notes, *context.notes)) if notes else context
+        return _with_index_notes(context, notes)
 
     @names_options(ResearchQuestion)
     def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
@@ -300,6 +302,19 @@ ALONE: Final = (
     "`satchel workspace default deny` or `allow`"
 )
 _GENERAL: Final = "the index is not up to date; this answer uses the data indexed so far"
+
+
+_INCOMPLETE: Final = "the index is not complete, so what answers may be missing from it"
+
+
+def _with_index_notes(context: AnyContext, notes: tuple[str, ...]) -> AnyContext:
+    """The context with the notes about the index; with little sufficiency an incomplete index is the first reason."""
+    if not notes:
+        return context
+    judged = context.sufficiency
+    if judged and judged.reasons:
+        judged = replace(judged, reasons=(_INCOMPLETE, *judged.reasons))
+    return replace(context, notes=(*notes, *context.notes), sufficiency=judged)
 
 
 def _watch_step(watch: Watch, doing: str, done: int, of: int) -> None:

@@ -22,6 +22,9 @@ from satchel.service.settings import Settings
 HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, exclude=ID, depth=N"
 MAX_EXPANDED_LINES: Final = 10_000
 """More lines around a piece are the file itself; `expand` returns whole files."""
+ASK_MIN_SUFFICIENCY: Final = 0.1
+"""Below this `ask` does not ask the model unless `min_sufficiency` says so: of the questions that their collection
+answers 1.5 % are below, of those put to a wrong one 64 % (docs/sufficiency.md)."""
 MAX_BUDGET_TOKENS: Final = 2_000_000
 """Twice the largest context window of today's models."""
 
@@ -133,6 +136,10 @@ _ANYWHERE: Final = ~Surface.NOWHERE
 _BUDGET: Final[dict[str, Any]] = {"flags": ("-b", "--token-budget", "--max-tokens"), "most": MAX_BUDGET_TOKENS}
 _BUDGET_HELP: Final = "Hard limit in tokens, counted on the finished text."
 _MODEL_HELP: Final = "Model, encoding or tokenizer.json for counting tokens."
+_SUFFICIENCY_HELP: Final = (
+    "Below this sufficiency (0 to 1) say that nothing here seems to answer, and exit with code 3; `ask` then does not "
+    "ask the model (there the default is 0.1, and 0 always asks)."
+)
 _USER_HELP: Final = "User who asks, in a workspace with several users; only content that this user may read is used."
 _FOCUS_HELP: Final = "Block, page or path:line that the user works on; its surroundings are included, too."
 
@@ -174,6 +181,7 @@ class Question:
     min_relevance: float | None = option(
         Kind.SHARE, "Leave out pieces with a lower relevance.", _FOUND | Surface.INSPECTOR
     )
+    min_sufficiency: float | None = option(Kind.SHARE, _SUFFICIENCY_HELP, _CONTEXT)
     expand: str | int | None = option(
         Kind.LINES,
         "Show N more lines around each piece, or its whole symbol.",
@@ -297,10 +305,6 @@ class Question:
         _check(self)
         if not isinstance(self.token_budget, TokenBudget | None):
             _set(self, "token_budget", as_count(InvalidOption, "token_budget", self.token_budget, 1))
-        if self.min_relevance is not None and not (
-            isinstance(self.min_relevance, int | float) and 0 <= self.min_relevance <= 1
-        ):
-            raise InvalidOption("min_relevance", self.min_relevance, "must be a number from 0 to 1")
         _set(self, "hints", self.hints or NO_HINTS)
         _set(self, "focus", self.focus or None)
         _set(self, "expand", _expansion(self.expand))
@@ -360,6 +364,7 @@ class ResearchQuestion:
         value="hybrid",
         choices=("hybrid", "text", "visual"),
     )
+    min_sufficiency: float | None = option(Kind.SHARE, _SUFFICIENCY_HELP, _PAGES, OptionScope.RESEARCH)
     user: User | None = option(Kind.USER, _USER_HELP, _PAGES, OptionScope.RESEARCH, metavar="USER")
     answer_tokens: int = 1024
 
@@ -375,6 +380,7 @@ class QuestionOptions(TypedDict, total=False):
     top_k: int | None
     model: str | None
     min_relevance: float | None
+    min_sufficiency: float | None
     expand: str | int | None
     include_sources: bool
     include_scores: bool
@@ -403,6 +409,7 @@ class ResearchOptions(TypedDict, total=False):
     token_budget: int
     model: str | None
     by: str
+    min_sufficiency: float | None
     user: User | str | None
     answer_tokens: int
 
@@ -461,6 +468,8 @@ def _check(question: Question | ResearchQuestion) -> None:
                 _set(question, name, tuple(value or ()))
             case Kind.COUNT if value is not None:
                 _set(question, name, as_count(InvalidOption, name, value, option.least))
+            case Kind.SHARE if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):
+                raise InvalidOption(name, value, "must be a number from 0 to 1")
             case Kind.CHOICE if value is not None and value not in option.choices:
                 raise InvalidOption(name, value, f"must be one of {', '.join(option.choices)}")
             case Kind.USER if isinstance(value, str):

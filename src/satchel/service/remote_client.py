@@ -89,6 +89,8 @@ class RemoteSatchel(Satchel):
             "include_visual": full_question.by != "text",
             "answer_tokens": full_question.answer_tokens,
         }
+        if full_question.min_sufficiency is not None:
+            body["min_sufficiency"] = full_question.min_sufficiency
         if full_question.user:
             body["user"] = _json_value(full_question.user)
         return self._call(partial(record_from_dict, ResearchAnswer), "POST", "api/research/ask", body)

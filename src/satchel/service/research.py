@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.assembly.citations.verify import verify
@@ -16,9 +16,12 @@ from satchel.ports.language_model import (
     stream_with_context,
 )
 from satchel.research.builder import RESEARCH_SYSTEM_PROMPT, ContextBuilder
+from satchel.retrieval.sufficiency import is_below, notice_of, with_notice
+from satchel.service.question import ASK_MIN_SUFFICIENCY
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
+    from satchel.models.context import Context
     from satchel.research.library import WorkspaceLibrary
     from satchel.service.question import ResearchQuestion
 
@@ -31,6 +34,7 @@ __all__ = [
     "ResearchContext",
     "answer_from",
     "complete_from",
+    "declined_answer",
     "finished",
     "must_have",
     "research",
@@ -55,6 +59,8 @@ class ResearchAnswer:
     total_tokens: int
     notes: tuple[str, ...] = ()
     report: dict[str, Any] | None = None
+    sufficiency: dict[str, Any] | None = None
+    """How likely the sources answer the question, as `Sufficiency.to_dict` gives it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the answer to JSON values."""
@@ -63,25 +69,49 @@ class ResearchAnswer:
 
 def research(library: WorkspaceLibrary, asked: ResearchQuestion, model: str) -> ResearchContext:
     """Build a context of pages for a question; tokens are counted for `model`."""
-    builder = ContextBuilder(
-        library, library, max_sources=asked.max_sources, max_tokens=asked.token_budget, model=model
-    )
-    return asyncio.run(
-        builder.build_context(
-            asked.query,
-            num_results=asked.num_results,
-            include_text=asked.by != "visual",
-            include_visual=asked.by != "text",
+
+    def build(notice: str) -> ResearchContext:
+        builder = ContextBuilder(
+            library,
+            library,
+            max_sources=asked.max_sources,
+            max_tokens=asked.token_budget,
+            model=model,
+            notice=notice,
         )
-    )
+        context = asyncio.run(
+            builder.build_context(
+                asked.query,
+                num_results=asked.num_results,
+                include_text=asked.by != "visual",
+                include_visual=asked.by != "text",
+            )
+        )
+        return replace(context, sufficiency=library.judge(asked.query, context))
+
+    return with_notice(build, asked.min_sufficiency or 0.0)
 
 
 def answer_from(context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None) -> ResearchAnswer:
     """Ask the model for an answer from the context; its citations are checked against the pages."""
-    if not context.sources:
-        return finished(context, NO_SOURCES)
+    if declined := declined_answer(context, asked.min_sufficiency):
+        return finished(context, declined)
     completion = complete_from(must_have(model), asked.query, context.formatted_text, "", asked.answer_tokens)
     return finished(context, completion.content)
+
+
+def declined_answer(context: Context, min_sufficiency: float | None) -> str:
+    """The answer without asking a model, if the context has no sources or is not sufficient; else an empty text.
+
+    A context with little sufficiency is not sent: a model answers from whatever it is given.
+    """
+    if not context.sources:
+        return NO_SOURCES
+    least = ASK_MIN_SUFFICIENCY if min_sufficiency is None else min_sufficiency
+    if not is_below(context, least):
+        return ""
+    assert context.sufficiency is not None
+    return notice_of(context.sufficiency)
 
 
 def streamed_from(context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None) -> AnswerStream:
@@ -113,6 +143,7 @@ def finished(context: ResearchContext, text: str) -> ResearchAnswer:
         total_tokens=context.total_tokens,
         notes=context.notes,
         report=verify(answer, context).to_dict() if context.sources else None,
+        sufficiency=context.sufficiency.to_dict() if context.sufficiency else None,
     )
 
 

@@ -74,6 +74,15 @@ class FileIndexContract(StoreSuite):
         for path, signals in once.items():
             assert each[path] == pytest.approx(signals), path
 
+    def test_words_are_counted_in_the_pieces_that_a_reader_may_read(self, tmp_path: Path) -> None:
+        hidden = file_of("hidden.py", ["socket", "retry"], readers=("bob",))
+        with self.filled(tmp_path, file_of("a.py", ["retry", "retry_again"], readers=("ann", "bob")), hidden) as store:
+            for reader, pieces, socket in (("ann", 2, 0), ("bob", 4, 1)):
+                counts = store.word_counts(["retri", "socket", "hidden"], Filters(readers=frozenset({reader})))
+                assert counts.pieces == pieces
+                assert counts.with_term["socket"] == counts.with_term["hidden"] == socket
+            assert store.word_counts(["nowhere"], EVERYTHING).with_term == {"nowhere": 0}
+
     def test_pieces_come_back_with_their_exact_text_in_the_order_asked_for(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, file_of("a.py", ["one", "two", "three"])) as store:
             pieces = store.pieces_of("a.py", EVERYTHING)

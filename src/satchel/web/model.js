@@ -14,6 +14,7 @@ import { inUnits } from "./offsets.js";
  * @typedef {{name: string, tokens: number, count: number}} Group
  * @typedef {{asked: Record<string, any>, at: Date, text: string, tokens: number, budget: number,
  *   format: string, milliseconds: number, notes: string[], madeVisible: number, failed: Record<string, string>,
+ *   sufficiency: {probability: number, reasons: string[]} | null,
  *   pieces: Piece[], left: Entry[], groups: Group[], frame: number}} Build
  */
 
@@ -39,6 +40,7 @@ export function buildFrom(answer, asked) {
     format,
     milliseconds: statistics.build_ms,
     notes,
+    sufficiency: answer.sufficiency ?? null,
     madeVisible: statistics.characters_made_visible,
     failed: statistics.collectors_failed,
     pieces,

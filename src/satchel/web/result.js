@@ -82,6 +82,7 @@ export function result(build, { compare }) {
     head(build, button("Compare", compare, { class: "compare-button" })),
     notesOf(build),
     isEmpty ? nothingFound(build) : null,
+    sufficiencyOf(build),
     holdsNothing ? null : bar(build, { over: overGroup, chosen: selectGroup }),
     holdsNothing ? null : el("div", { class: "tabs", role: "group", "aria-label": "Show" }, tabs),
     holdsNothing ? null : columns,
@@ -130,6 +131,27 @@ function head(build, ...tools) {
     ),
     el("div", { class: "result-tools" }, tools),
   );
+}
+
+/** How likely the context answers, in plain words, and why it may not. @param {Build} build */
+function sufficiencyOf({ sufficiency }) {
+  if (!sufficiency) return null;
+  const { probability, reasons } = sufficiency;
+  const isLow = reasons.length > 0;
+  const verdict = isLow ? "This probably does not answer the question" : "This probably answers the question";
+  return el(
+    "p",
+    { class: isLow ? "sufficiency low" : "sufficiency" },
+    el("strong", { text: verdict }),
+    ` (${Math.round(100 * probability)} %)`,
+    isLow ? ": " : ".",
+    ...(isLow ? emphasized(`${reasons.join("; ")}.`) : []),
+  );
+}
+
+/** The words between asterisks as emphasis. @param {string} text */
+function emphasized(text) {
+  return text.split(/\*([^*]+)\*/).map((part, i) => (i % 2 ? el("em", {}, foreign(part)) : foreign(part)));
 }
 
 /** @param {Build} build */

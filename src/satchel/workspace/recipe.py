@@ -56,8 +56,10 @@ class BuildTools(NamedTuple):
     language_model: LanguageModel | None = None
 
 
-def build_payload(request: ContextRequest, view: CollectorContext, tools: BuildTools) -> ContextPayload:
-    """Build the context for a request: collect, admit, rank, pack and render."""
+def build_payload(
+    request: ContextRequest, view: CollectorContext, tools: BuildTools, notice: str = ""
+) -> ContextPayload:
+    """Build the context for a request: collect, admit, rank, pack and render; `notice` is the text's first line."""
     started = perf_counter()
     generation = view.store.generation
     gathered = gather(request, view, tools.executor)
@@ -73,7 +75,7 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: BuildT
     recipe = Recipe(
         kind=ContextKind.WORKSPACE,
         rank=lambda _: ranking,
-        layouts=[SectionLayout(request, tools.config, tools.counter)],
+        layouts=[SectionLayout(request, tools.config, tools.counter, notice)],
         rules=section_rules(budget, truncation, shorten_blocks(truncator, truncation), pinned),
     )
     built = build(readable.candidates, readable.admitted, recipe)
@@ -93,12 +95,13 @@ class SectionLayout(Layout):
 
     costs_add_up = True
 
-    def __init__(self, request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> None:
+    def __init__(self, request: ContextRequest, config: ContextConfig, counter: TokenCounter, notice: str = "") -> None:
         options = ContextBuildOptions(format=request.format, include_citations=config.citations)
         super().__init__(options, counter, metadata_hints=config.metadata_hints)
         self.separator = self.format.block_separator
         self._entries = dict(COLLECTORS.entries())
         self._query = request.query
+        self._notice = notice
         self._system = [_system_section(request.system_prompt)] if request.system_prompt else []
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
@@ -117,7 +120,7 @@ class SectionLayout(Layout):
 
     def document(self, sections: list[Section]) -> Document:
         """A document of the sections and the question."""
-        return Document(sections, query=self._query)
+        return Document(sections, query=self._query, notice=self._notice)
 
     def cost_of(self, candidate: Candidate) -> int:
         """The token cost of the block, with a citation number only in cited sections."""

@@ -66,6 +66,8 @@ class Document:
     sections: Sequence[Section]
     sources: Sequence[ContextSource] = ()
     query: str | None = None
+    notice: str = ""
+    """Satchel's own first line of a workspace context; a listing has it in its header."""
 
 
 @dataclass(slots=True)
@@ -211,6 +213,8 @@ class Format(ABC):
     def sections(self, document: Document, query: str) -> Sheet:
         """The sections of a workspace, followed by the question."""
         sheet = Sheet()
+        if document.notice:
+            sheet.add(f"{document.notice}\n\n")
         for section in document.sections:
             self.add_section(sheet, section)
         sheet.add(f"---\n\nUser Query: {make_visible(query).text}")

@@ -75,7 +75,7 @@ class JsonFormat(Format):
     def sections(self, document: Document, query: str) -> Sheet:
         """The sections of a workspace, each object on a separate line, and the question."""
         sheet = Sheet()
-        sheet.add('{"context": [\n')
+        sheet.add("{" + (f'"notice": {_rendered(document.notice)},\n' if document.notice else "") + '"context": [\n')
         for section in document.sections:
             self.add_section(sheet, section)
             sheet.add("\n" if section is document.sections[-1] else ",\n")

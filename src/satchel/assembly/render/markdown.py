@@ -101,6 +101,8 @@ class MarkdownFormat(TextFormat):
         is a block that holds `{query}`.
         """
         sheet = Sheet()
+        if document.notice:
+            sheet.add(f"{document.notice}\n\n")
         sections = {section.name: section for section in document.sections}
         if system := sections.pop(SYSTEM_SECTION, None):
             self.add_section(sheet, system)

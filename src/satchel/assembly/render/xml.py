@@ -80,6 +80,8 @@ class XmlFormat(Format):
         """The sections of a workspace, and the question at the end."""
         sheet = Sheet()
         sheet.add("<context>\n")
+        if document.notice:
+            sheet.add(f"<notice>{escaped(document.notice)}</notice>\n")
         for section in document.sections:
             self.add_section(sheet, section)
         sheet.add(f"<query>{escaped(make_visible(query).text)}</query>\n</context>")

@@ -21,7 +21,7 @@ from satchel.service.factory.assembling import assemble_hits, read_hits, sources
 from satchel.service.factory.assembling import verify as verify_citations
 from satchel.service.local_client import LocalSatchel
 from satchel.service.question import Question, ResearchQuestion
-from satchel.service.research import NO_SOURCES, answer_from, finished, must_have, streamed_from
+from satchel.service.research import answer_from, declined_answer, finished, must_have, streamed_from
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 research_router = APIRouter(tags=["research"])
@@ -139,6 +139,7 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
         max_sources=body.max_sources or body.num_results,
         token_budget=body.max_tokens,
         by="hybrid" if body.include_text and body.include_visual else "text" if body.include_text else "visual",
+        min_sufficiency=body.min_sufficiency,
         answer_tokens=body.answer_tokens,
     )
     if body.stream or wants(request, "text/event-stream"):
@@ -151,9 +152,9 @@ def _streamed(client: LocalSatchel, question: ResearchQuestion) -> Iterator[byte
         context = client.research(question)
         answer = finished(context, "").to_dict()
         yield event("context", {name: answer[name] for name in ("sources", "truncated", "total_tokens", "notes")})
-        if not context.sources:
-            yield event("piece", {"text": NO_SOURCES})
-            yield event("done", finished(context, NO_SOURCES).to_dict())
+        if declined := declined_answer(context, question.min_sufficiency):
+            yield event("piece", {"text": declined})
+            yield event("done", finished(context, declined).to_dict())
             return
         with streamed_from(context, question, client.engine.language_model) as stream:
             for piece in stream:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from satchel.models.search import Filters
-    from satchel.ports.file_index import Candidate, StoreQuery
+    from satchel.ports.file_index import Candidate, StoreQuery, WordCounts
     from satchel.storage.postgres.connections import Visit
     from satchel.storage.postgres.database import Connection, PostgresDatabase
 
@@ -307,6 +307,13 @@ class Search:
         terms = [signed(scoring.hash_of(term)) for term in self._query.terms]
         postings = self._execute(_POSTINGS, (self._workspace, terms))
         return Answers(postings, self._ask_near(), self._ask_defining())
+
+    def count_words(self, terms: Sequence[str]) -> WordCounts:
+        """The number of visible pieces, and of those with each term."""
+        hashes = [signed(scoring.hash_of(term)) for term in terms]
+        rows = self._execute(_POSTINGS, (self._workspace, hashes)).fetchall()
+        likeness = np.empty(0, np.float32)  # words alone are counted
+        return scoring.count_words([FetchedEvidence(self._seen.view, self._seen.located(rows), likeness)], terms)
 
     def _ask_near(self) -> psycopg.Cursor[Any] | None:
         if self._vector is None:

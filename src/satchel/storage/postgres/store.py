@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -13,7 +13,7 @@ import psycopg
 from satchel.errors import IndexBusy
 from satchel.models.access import DefaultAccess
 from satchel.models.search import Filters
-from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.ports.file_index import Candidate, StoreQuery, WordCounts
 from satchel.ports.store import StoreFacts
 from satchel.storage.postgres.address import Address, address_of
 from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connections, Entered, Visit, enter, reading_as
@@ -122,6 +122,13 @@ class PostgresStore(RelationalReader):
             if not visit.is_writing:
                 self._remember(self._last, filters, visit.entered)
         return with_use(candidates, seen.central)
+
+    def word_counts(self, terms: Sequence[str], filters: Filters) -> WordCounts:
+        """Count the readable pieces with each term; words of other pieces count as unknown."""
+        with self._visiting(filters) as visit:
+            db = visit.database
+            seen = self._views.of(visit, filters, self._allowed(db, filters))
+            return Search(db.connection, db.workspace, seen, StoreQuery()).count_words(terms)
 
     def _search_at_once(
         self, before: Entered, seen: VisibleWorkspace, query: StoreQuery, filters: Filters, top_k: int

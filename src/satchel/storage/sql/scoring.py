@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.ports.file_index import Candidate, StoreQuery, WordCounts
 from satchel.text.word_families import family_of_term
 
 TEXT, NAME, STEM, FOLDER = "text", "name", "stem", "folder"
@@ -247,6 +247,22 @@ def gather(
     best = [entry for i, entry in enumerate(ranked) if i < top_k or entry[1] in defining]
     files = [candidate for _, file, evidence, index in best for candidate in evidence.of_file(index, file, defining)]
     return [*files, *passages]
+
+
+def count_words(sources: Sequence[EvidenceSource], terms: Sequence[str]) -> WordCounts:
+    """The number of visible pieces, and of those with each term; a term only in the name of a file counts once."""
+    hashes = [hash_of(term) for term in terms]
+    counts, named = np.zeros(len(terms), np.int64), np.zeros(len(terms), bool)
+    for source in sources:
+        view = source.view
+        for i, postings in enumerate(source.postings(TEXT, hashes)):
+            documents = postings.documents
+            counts[i] += len(documents) if view.everything else np.count_nonzero(view.seen[documents])
+        for field in FILE_FIELDS:
+            for i, postings in enumerate(source.postings(field, hashes)):
+                named[i] |= bool(view.files[postings.documents].any())
+    with_term = np.maximum(counts, named).tolist()
+    return WordCounts(int(sum(source.view.piece_count for source in sources)), dict(zip(terms, with_term, strict=True)))
 
 
 def with_use(candidates: Sequence[Candidate], central: Mapping[int, float]) -> list[Candidate]:

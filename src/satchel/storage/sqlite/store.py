@@ -6,7 +6,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
 from satchel.models.access import Access, DefaultAccess
 from satchel.models.search import Filters
-from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.ports.file_index import Candidate, StoreQuery, WordCounts
 from satchel.ports.store import StoreFacts
 from satchel.storage.sql.file_reader import allowed_files, defining, of_files, pieces_of_types
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, Database, access_lists, default_access, readable_lists
-from satchel.storage.sql.scoring import View, among, gather, with_use
+from satchel.storage.sql.scoring import View, among, count_words, gather, with_use
 from satchel.storage.sqlite.database_file import (
     FILE_NAME,
     SqliteDatabase,
@@ -242,6 +242,13 @@ class EmbeddedStore(RelationalReader):
             column = "central" if filters.readers is None else "0.0"
             central = of_files(rows, column, {candidate.file for candidate in candidates})
         return with_use([candidate for candidate in candidates if candidate.file in central], central)
+
+    def word_counts(self, terms: Sequence[str], filters: Filters) -> WordCounts:
+        """Count the readable pieces with each term; words of other pieces count as unknown."""
+        with map_sqlite_errors(self._folder), self._lock, self._report_damaged_segments():
+            views = self._views(filters)
+        with self._report_damaged_segments():
+            return count_words(views, terms)
 
     @contextmanager
     def _report_damaged_segments(self) -> Iterator[None]:
