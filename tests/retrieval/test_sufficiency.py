@@ -17,6 +17,8 @@ from satchel.models.search import Filters
 from satchel.retrieval.question_evidence import asked_words, features, gather_evidence, is_foreign
 from satchel.retrieval.sufficiency import NOTICE, estimate, learned_weights
 from satchel.service.engine import ENGINE_OPTIONS
+from satchel.service.local_client import client_of
+from satchel.service.settings import Settings
 from satchel.testing.store_suite import file_of
 from tests.support.oracle import true_count
 from tests.support.sample_project import CLIENT, GUIDE, RETRY, TEST
@@ -193,3 +195,24 @@ def test_the_estimate_survives_json(engine: ContextEngine) -> None:
     assert again.sufficiency is not None
     assert again.sufficiency.reasons == built.sufficiency.reasons  # type: ignore[union-attr]
     assert Context.from_dict(Context().to_dict()).sufficiency is None
+
+
+def test_an_incomplete_index_is_the_first_reason(engine: ContextEngine) -> None:
+    client = replace(client_of(engine, Settings()), index_notes=("the index is being refreshed",))
+    found = client.build(OTHER_PROJECT).sufficiency
+    assert found is not None
+    assert found.reasons[0].startswith("the index is not complete")
+    answered = client.build(NORMAL).sufficiency
+    assert answered is not None
+    assert answered.reasons == ()
+
+
+def test_pages_of_documents_have_an_estimate_too(engine: ContextEngine) -> None:
+    with client_of(engine, Settings()) as client:
+        answered = client.research("does the backoff double the delay after each failure")
+        other = client.research("backoff of unobtainium reactors in Kubernetes clusters", min_sufficiency=1.0)
+    assert answered.sufficiency is not None
+    assert other.sufficiency is not None
+    assert answered.sufficiency.probability > other.sufficiency.probability
+    assert other.text.startswith(NOTICE)
+    assert other.tokens <= other.budget

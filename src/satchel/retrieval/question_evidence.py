@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.ports.file_index import WordCounts
@@ -255,10 +255,9 @@ def _place(hit: SearchHit) -> str:
     return hit.path or hit.block_id
 
 
-def cover(weights: Mapping[str, float], terms: Iterable[str]) -> float:
+def cover(weights: Mapping[str, float], terms: Container[str]) -> float:
     """The share of the weights that these terms cover."""
-    found = weights.keys() & set(terms)
-    return sum(weights[term] for term in found) / (sum(weights.values()) or 1.0)
+    return sum([weight for term, weight in weights.items() if term in terms]) / (sum(weights.values()) or 1.0)
 
 
 def _together(known: Mapping[str, float], hit_terms: Sequence[set[str]]) -> float:
