@@ -10,12 +10,14 @@ import pytest
 from markdown_it import MarkdownIt
 
 import satchel
+from satchel.assembly.assemble import _keep_beginning
 from satchel.assembly.unit_packing import FileNeed
 from satchel.assembly.units import LineWorths, SourceText, elisions_in
 from satchel.models.chunk import Candidate, CandidateKind
 from satchel.models.context import Context, ContextSource, Reason
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
 from satchel.text.statements import LineRun
+from satchel.tokens.registry import counter_for
 
 LONG_METHOD = "\n".join(
     f"        self.values[{i}] = self.compute({i}, previous=self.values[{i - 1}])" for i in range(1, 40)
@@ -163,6 +165,16 @@ def test_a_unit_of_a_single_short_line_is_not_shown_beside_others(tmp_path: Path
     with opened(root) as client:
         context = client.build("how does the pilot lead a ship into the harbor", token_budget=1000)
     assert [source.path for source in context.sources] == ["harbor/pilot.py"]
+
+
+def test_a_unit_is_not_trimmed_to_its_elision_lines() -> None:
+    text = "⋮ 40 lines (1-40): first(), second(), third(), fourth()\n    return 1\n" + "    value = 2\n" * 80
+    unit = Candidate(0, "a.py:1-200", CandidateKind.CHUNK, path="a.py", text=text, elided=40)
+    trim = _keep_beginning(counter_for("gpt-4o"), min_content_length=1)
+    assert trim(unit, 24, lambda trimmed: counter_for("gpt-4o").count(trimmed.text)) is None
+    trimmed = trim(unit, 80, lambda trimmed: counter_for("gpt-4o").count(trimmed.text))
+    assert trimmed is not None
+    assert "value = 2" in trimmed.candidate.text
 
 
 def test_imports_and_closing_brackets_are_no_answer(tmp_path: Path) -> None:

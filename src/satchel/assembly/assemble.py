@@ -36,6 +36,9 @@ _log: Final = logging.getLogger("satchel")
 # time for a text that never fits.
 _MAX_TRIM_TRIES: Final = 6
 
+# Elision lines with fewer tokens of source text between them say nothing.
+_MIN_UNIT_TOKENS: Final = 12
+
 
 def assemble(
     hits: Iterable[KnowledgeChunk | EntityResult],
@@ -123,7 +126,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
             if len(text) < min_content_length or len(text) >= len(candidate.text):
                 return None
             trimmed = _cut(candidate, text)
-            if trimmed.candidate.elided and not _has_source_lines(text, candidate.text):
+            if candidate.elided and counter.count(_source_lines(text, candidate.text)) < _MIN_UNIT_TOKENS:
                 return None
             over = cost(trimmed.candidate) - room
             if over <= 0:
@@ -135,9 +138,9 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
     return trim
 
 
-def _has_source_lines(text: str, unit: str) -> bool:
-    """True if the text has more than elision lines, of which the whole unit tells the mark."""
-    return len(elisions_in(text, unit)) < sum(bool(line.strip()) for line in text.split("\n"))
+def _source_lines(text: str, unit: str) -> str:
+    """The text without its elision lines, whose mark the whole unit tells."""
+    return "\n".join(line for line in text.split("\n") if not elisions_in(line, unit))
 
 
 def _whole_lines(text: str, full: str) -> str:
