@@ -79,5 +79,7 @@ def _names(source: SourceText, blocks: Sequence[FoundBlock]) -> str:
     shown = shown or [block.span for block in blocks if block.span.qualified]
     if len(shown) == 1:
         return source.name(shown[0])
-    names = list(dict.fromkeys(plain_heading(span.name) if source.is_prose else span.name for span in shown))
+    names = list(
+        dict.fromkeys(plain_heading(span.name) if source.is_prose else source.plain(span.qualified) for span in shown)
+    )
     return ", ".join([*names[:_MAX_NAMES], "…"] if len(names) > _MAX_NAMES else names)
