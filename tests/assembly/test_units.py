@@ -101,6 +101,12 @@ def test_a_block_that_begins_in_the_lines_is_marked_as_going_on() -> None:
     assert unit_text(source, around, runs).text.endswith("⋮ 5 lines (4-8)")
 
 
+def test_a_passage_ends_with_its_sentence_however_long_that_is() -> None:
+    clause = ["LEA shall pay,", *(f"including part {i} of the fees," for i in range(9)), "no less than ten dollars."]
+    source = SourceText(["This is first.", *clause, "T&B may object."], is_prose=True)
+    assert source.sentences(LineRun(1, 4)) == LineRun(1, 12)
+
+
 def test_an_excerpt_prefers_statements_that_need_no_elision_between_them() -> None:
     lines = [f"step_{i} = prepare_the_harbor_for_the_ship({i})" for i in range(9)]
     source = SourceText(lines)

@@ -54,8 +54,8 @@ _MIN_STATEMENT_CHARS: Final = 160
 # Characters of an elision line with the number of lines, their places and a name.
 _ELISION_CHARS: Final = 50
 
-# Lines on each side in which the ends of a found passage's sentences are looked for.
-_MAX_SENTENCE_LINES: Final = 6
+# Lines on each side in which the ends of a found passage's sentences are looked for: sentences of contracts are long.
+_MAX_SENTENCE_LINES: Final = 16
 
 # Text between two parts of one line that costs no more than an elision line.
 _FILLED_GAP_CHARS: Final = 60
