@@ -29,6 +29,7 @@ PARTS: Final = {
     "scoreboard": ("-m", "benchmarks.scoreboard"),
     "shown": ("-m", "benchmarks.shown_bench"),
     "sufficiency": ("-m", "benchmarks.sufficiency_bench"),
+    "wordings": ("-m", "benchmarks.wordings_bench"),
     "assembly": ("-m", "benchmarks.assembly_bench"),
     "index": ("-m", "benchmarks.index_bench"),
     "workspace": ("-m", "benchmarks.workspace_bench"),
