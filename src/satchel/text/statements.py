@@ -17,7 +17,7 @@ _MAX_WHOLE_CHARS: Final = 400
 # A longer list is shown by the item: about 300 tokens.
 _MAX_WHOLE_LIST_CHARS: Final = 1200
 
-# A shorter paragraph belongs to what follows: "prints", "For example".
+# A shorter paragraph that is no sentence belongs to what follows: "prints", "For example".
 _MIN_PARAGRAPH_CHARS: Final = 45
 
 # A shorter sentence belongs to the next: a clause number, an abbreviation.
@@ -205,7 +205,8 @@ def _leads(lines: Sequence[str], start: int, end: int, last: int) -> bool:
         return False
     if _HEADING.match(lines[end - 1]) or lines[end - 1].rstrip().endswith(":"):
         return True
-    return start == end and len(lines[end - 1].strip()) < _MIN_PARAGRAPH_CHARS
+    words = lines[end - 1].strip()
+    return start == end and len(words) < _MIN_PARAGRAPH_CHARS and not words.endswith((".", "!", "?", "。", "！", "？"))
 
 
 def _block_end(lines: Sequence[str], start: int, last: int) -> int:
