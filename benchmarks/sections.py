@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,6 +28,27 @@ def put_results(file: Path, part: str, results: Mapping[str, Any]) -> None:
 def write_results(file: Path, results: Mapping[str, Any]) -> None:
     """Write docs/benchmarks.json."""
     file.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def run_part(
+    part: str,
+    heading: str,
+    measured: Callable[[], dict[str, Any]],
+    section: Callable[[Mapping[str, Any]], str],
+    about: str,
+) -> int:
+    """The command of a part: measure, or take the last results, and write its results and its section."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draw", action="store_true", help="write the section again from the last results")
+    parser.add_argument("--print", action="store_true", help="print the section and leave the page alone")
+    given = parser.parse_args()
+    docs = Path(__file__).parent.parent / "docs"
+    results = json.loads((docs / "benchmarks.json").read_text("utf-8"))[part] if given.draw else measured()
+    print(section(results))
+    if not given.print:
+        put_results(docs / "benchmarks.json", part, results)
+        put_section(docs / "benchmarks.md", heading, section(results))
+    return 0
 
 
 def measure(heading: str, page: Callable[[], str]) -> None:

@@ -12,8 +12,6 @@ without a mark, begin inside a body or are fragments are listed in `shown-faults
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import time
@@ -25,22 +23,20 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.places import ROOT, WORK, is_full
+from benchmarks.places import WORK, is_full
 from benchmarks.scoreboard.asking import outcome_of
 from benchmarks.scoreboard.contestants import CONTESTANTS
 from benchmarks.scoreboard.corpora import Corpus, QuestionSet, sample
 from benchmarks.scoreboard.corpora.evaluation import question_sets, whole_repositories
 from benchmarks.scoreboard.corpora.model import Unavailable
 from benchmarks.scoreboard.environments import PeerMissing
-from benchmarks.sections import put_results, put_section
+from benchmarks.sections import run_part
 from benchmarks.shown import figures
 from benchmarks.shown.contexts import CorpusMeasures, measure_corpus
 from benchmarks.shown.notes import ask_collection, collections, missing_collections
 from benchmarks.shown.page import HEADING, section
 from satchel.evaluation.outcome import Evaluation
 
-DOCS: Final = ROOT / "docs"
-RESULTS: Final = DOCS / "benchmarks.json"
 PART: Final = "shown"
 CONTRACTS: Final = "docs_contracts"
 PEER: Final = "bm25-12"
@@ -71,16 +67,7 @@ def plan() -> Plan:
 
 def main() -> int:
     """Measure, and write the section."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", action="store_true", help="write the section again from the last results")
-    parser.add_argument("--print", action="store_true", help="print the section and leave the page alone")
-    given = parser.parse_args()
-    results = json.loads(RESULTS.read_text("utf-8"))[PART] if given.draw else measured()
-    print(section(results))
-    if not given.print:
-        put_results(RESULTS, PART, results)
-        put_section(DOCS / "benchmarks.md", HEADING, section(results))
-    return 0
+    return run_part(PART, HEADING, measured, section, __doc__ or "")
 
 
 def measured() -> dict[str, Any]:

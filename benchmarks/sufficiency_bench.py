@@ -11,8 +11,6 @@ there is left out, and the section says so. The indexes are kept in the folder o
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import time
@@ -22,16 +20,14 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.places import ROOT, WORK, is_full
-from benchmarks.sections import put_results, put_section
+from benchmarks.places import WORK, is_full
+from benchmarks.sections import run_part
 from benchmarks.sufficiency.asking import Asked, Put, ask_all, plan_asks
 from benchmarks.sufficiency.collections import REPOSITORIES, SETS, TITLES, collections_of, tasks_of
 from benchmarks.sufficiency.figures import Judged, auc, figures_of
 from benchmarks.sufficiency.fitting import cross_validated
 from benchmarks.sufficiency.page import HEADING, section
 
-DOCS: Final = ROOT / "docs"
-RESULTS: Final = DOCS / "benchmarks.json"
 PART: Final = "sufficiency"
 TREES: Final = {"default": 2, "full": 8}
 """Trees of each project with issues. All questions are asked in both modes: fewer would teach the weights less."""
@@ -39,16 +35,7 @@ TREES: Final = {"default": 2, "full": 8}
 
 def main() -> int:
     """Measure, and write the section."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", action="store_true", help="write the section again from the last results")
-    parser.add_argument("--print", action="store_true", help="print the section and leave the page alone")
-    given = parser.parse_args()
-    results = json.loads(RESULTS.read_text("utf-8"))[PART] if given.draw else measured()
-    print(section(results))
-    if not given.print:
-        put_results(RESULTS, PART, results)
-        put_section(DOCS / "benchmarks.md", HEADING, section(results))
-    return 0
+    return run_part(PART, HEADING, measured, section, __doc__ or "")
 
 
 def measured() -> dict[str, Any]:

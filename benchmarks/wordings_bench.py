@@ -16,7 +16,6 @@ import sysconfig
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -27,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.places import ROOT, WORK
 from benchmarks.scoreboard.corpora.evaluation import whole_repositories
 from benchmarks.sections import put_section
+from benchmarks.shown.contexts import indexed
 from satchel.service.engine import ENGINE_OPTIONS, ContextEngine
-from satchel.service.factory.opening import open_engine
 
 HEADING: Final = "## Other wordings"
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ru", "zh", "ja", "ko", "ar")
@@ -52,7 +51,7 @@ def _in_languages() -> Iterator[str]:
     rows = _table(ROOT / "scripts" / "embedder" / "questions.tsv")
     with tempfile.TemporaryDirectory(prefix="satchel-bench-") as place:
         _copy_library(Path(place) / "library")
-        with _indexed(Path(place) / "library") as engine:
+        with indexed(Path(place) / "library") as engine:
             counts = {language: _count(engine, rows, language) for language in LANGUAGES}
     yield (
         f"{len(rows)} questions of programmers over Python's standard library, which is in English, translated by us; how often the right module is"
@@ -92,7 +91,7 @@ def _how_to() -> Iterator[str]:
         return
     first = three = total = 0
     for name, rows in by_repository.items():
-        with _indexed(planned[name].folder()) as engine:
+        with indexed(planned[name].folder()) as engine:
             for row in rows:
                 right = [row["page"] in path and path.endswith(PROSE) for path in _found(engine, row["question"])]
                 first, three, total = first + any(right[:1]), three + any(right[:3]), total + 1
@@ -119,17 +118,6 @@ def _copy_library(folder: Path) -> None:
         if NO_MODULES.isdisjoint(place.parts):
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / place)
-
-
-@contextmanager
-def _indexed(folder: Path) -> Iterator[ContextEngine]:
-    with tempfile.TemporaryDirectory(prefix="satchel-bench-") as place:
-        engine = open_engine(folder, index_dir=place, history_commits=0)
-        try:
-            engine.index()
-            yield engine
-        finally:
-            engine.close()
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class CorpusMeasures:
 
 def measure_corpus(corpus: Corpus, *, symbols: int = 0) -> CorpusMeasures:
     """The questions of a corpus, and a sample of so many of its symbols, asked of an index made from nothing."""
-    with _indexed(corpus.folder) as engine:
+    with indexed(corpus.folder) as engine:
         asking = _Asking(engine, Evidence(corpus.folder))
         chosen = sample_symbols(engine.store.files(), asking.file, COUNTER, symbols, corpus.name) if symbols else []
         return CorpusMeasures(
@@ -73,7 +73,8 @@ def measure_corpus(corpus: Corpus, *, symbols: int = 0) -> CorpusMeasures:
 
 
 @contextmanager
-def _indexed(folder: Path) -> Iterator[ContextEngine]:
+def indexed(folder: Path) -> Iterator[ContextEngine]:
+    """An engine over a folder, with an index made from nothing that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="satchel-bench-") as place:
         engine = open_engine(folder, index_dir=place, history_commits=0)
         try:

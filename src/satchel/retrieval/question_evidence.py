@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.ports.file_index import WordCounts
 from satchel.retrieval.query import understand
+from satchel.text.languages import is_written_in
 from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _RAREST_WORDS: Final = 3
 
 # A title names the subject: its words count twice, as in the ranking.
 _TITLE_WEIGHT: Final = 2.0
-_TITLE_CHARS: Final = 160
+_TITLE_CHARS: Final = 160  # a longer first line is a paragraph
 
 
 class AskedWord(NamedTuple):
@@ -42,21 +43,6 @@ class AskedWord(NamedTuple):
     """True for a word that starts with a capital within a sentence."""
 
 
-# Function words of other languages that are no English words: two of them tell a question's language.
-_FOREIGN_WORDS: Final = frozenset(
-    "der das und ist wie wird werden nicht ein eine einen fuer mit von auf welche "  # German
-    "le les des une est comment dans pour avec que qui sont quelle "  # French
-    "el los las una como cual donde para por esta son "  # Spanish
-    "os uma onde qual nao sao quais "  # Portuguese
-    "il della come sono perche quale "  # Italian
-    "het een hoe wordt welke van".split()  # Dutch
-)
-_MIN_FOREIGN_WORDS: Final = 2
-
-# In texts of its own language a function word is in every other piece (rarity 0.1); in others it is a stray name.
-_RARE_FUNCTION_WORD: Final = 0.5
-
-
 class AskedWords(NamedTuple):
     """The words of a question that tell what it is about, and the identifiers in it."""
 
@@ -65,8 +51,8 @@ class AskedWords(NamedTuple):
     """The identifiers as written, each with the terms of its parts."""
     paths: tuple[str, ...]
     is_long: bool
-    function_words: int = 0
-    """The number of distinct function words of languages other than English."""
+    language: str = ""
+    """The language, if it is known and not English."""
 
     @property
     def terms(self) -> list[str]:
@@ -101,7 +87,7 @@ def asked_words(question: str) -> AskedWords:
         names={name: terms for name, terms in names.items() if terms},
         paths=parsed.paths,
         is_long=parsed.is_long,
-        function_words=len(_FOREIGN_WORDS & {word.word for word in words}),
+        language=parsed.language,
     )
 
 
@@ -140,18 +126,9 @@ def rarity(term: str, counts: WordCounts) -> float:
 
 
 def is_foreign(evidence: Evidence) -> bool:
-    """True if the question is in another language than the readable texts, so that words cannot be compared.
-
-    Most of its words are in a script that the texts lack, or its function words are rare in the texts.
-    """
-    asked, counts = evidence.asked, evidence.counts
-    other_script = [word for word in asked.words if not word.word.isascii() and not counts.with_term.get(word.term)]
-    if len(other_script) * 2 > len(asked.words):
-        return True
-    if asked.function_words < _MIN_FOREIGN_WORDS:
-        return False
-    small = [word for word in asked.words if word.word in _FOREIGN_WORDS]
-    return sum(rarity(word.term, counts) for word in small) > _RARE_FUNCTION_WORD * len(small)
+    """True if the question is in another language than the best hits: then its words cannot be compared."""
+    language = evidence.asked.language
+    return bool(language) and not any(is_written_in(hit.content, language) for hit in evidence.hits)
 
 
 def terms_in(text: str) -> set[str]:
