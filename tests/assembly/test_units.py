@@ -107,6 +107,15 @@ def test_a_passage_ends_with_its_sentence_however_long_that_is() -> None:
     assert source.sentences(LineRun(1, 4)) == LineRun(1, 12)
 
 
+def test_a_trail_says_nothing_twice() -> None:
+    spans = [
+        OutlineBlock("section", "Manual", "Manual", WHOLE_FILE, 1, 9),
+        OutlineBlock("section", "Usage", "Usage", 0, 2, 9),
+        OutlineBlock("section", "3.3 Usage", "3.3 Usage", 1, 3, 9),
+    ]
+    assert SourceText([""] * 9, spans, is_prose=True).name(spans[2]) == "Manual › 3.3 Usage"
+
+
 def test_an_excerpt_prefers_statements_that_need_no_elision_between_them() -> None:
     lines = [f"step_{i} = prepare_the_harbor_for_the_ship({i})" for i in range(9)]
     source = SourceText(lines)

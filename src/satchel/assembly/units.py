@@ -197,6 +197,8 @@ class SourceText:
         trail = [span.name]
         while span.parent != WHOLE_FILE:
             span = self.spans[span.parent]
+            if trail[-1].endswith(f" {span.name}"):
+                continue  # a bookmark without the number of its section: `Usage` above `3.3 Usage`
             if trail[-1].strip("`") in span.name.strip("`"):
                 trail.pop()  # a document's page is called by its whole trail
             trail.append(span.name)
