@@ -187,25 +187,31 @@ def harvest(package: Package, archive: Path) -> list[Pair]:
     return pairs
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def downloaded(about: str | None, *, wheels: bool = False) -> tuple[list[tuple[Package, Path]], Path]:
+    """The packages of the command's table with their archives, and the file for the pairs."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("packages", type=Path)
     parser.add_argument("archives", type=Path)
     parser.add_argument("pairs", type=Path)
     arguments = parser.parse_args()
     arguments.archives.mkdir(parents=True, exist_ok=True)
-
     lines = arguments.packages.read_text().splitlines()
     packages = [Package(*line.split("\t")) for line in lines if line and not line.startswith("#")]
     assert not any(excluded(package.name) for package in packages)
     debian = debian_addresses()
     with ThreadPoolExecutor(8) as pool:
-        archives = list(pool.map(lambda package: download(package, arguments.archives, debian), packages))
-    work = [(package, archive) for package, archive in zip(packages, archives, strict=True) if archive]
+        archives = pool.map(lambda package: download(package, arguments.archives, debian, wheels=wheels), packages)
+        return [
+            (package, archive) for package, archive in zip(packages, archives, strict=True) if archive
+        ], arguments.pairs
 
+
+def main() -> None:
+    """Write the pairs of every package of the table."""
+    work, file = downloaded(__doc__)
     seen: set[tuple[str, str]] = set()
     counts = Counter[str]()
-    with ProcessPoolExecutor(2) as pool, arguments.pairs.open("w") as out:
+    with ProcessPoolExecutor(2) as pool, file.open("w") as out:
         for (package, _), pairs in zip(work, pool.map(harvest, *zip(*work, strict=True), chunksize=4), strict=True):
             for pair in pairs:
                 if (pair.query, pair.text[:200]) in seen:

@@ -5,7 +5,6 @@ cut into blocks and paired by order when both languages have the same number of 
 What the packages hold is read, never run. The pairs go to a JSON Lines file: language, source, kind, foreign, english.
 """
 
-import argparse
 import gzip
 import html
 import io
@@ -17,12 +16,11 @@ import zipfile
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from harvest import Package, _data_of_deb, debian_addresses, download, excluded
+from harvest import Package, _data_of_deb, downloaded, excluded
 
 LANGUAGES = ("de", "fr", "es", "pt", "ru", "zh", "ja", "ko", "ar")
 _SPELLINGS = {
@@ -238,24 +236,11 @@ def cleaned(pair: Translation) -> Translation | None:
 
 def main() -> None:
     """Write the pairs of every package of the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("packages", type=Path)
-    parser.add_argument("archives", type=Path)
-    parser.add_argument("pairs", type=Path)
-    arguments = parser.parse_args()
-    arguments.archives.mkdir(parents=True, exist_ok=True)
-
-    lines = arguments.packages.read_text().splitlines()
-    packages = [Package(*line.split("\t")) for line in lines if line and not line.startswith("#")]
-    assert not any(excluded(package.name) for package in packages)
-    debian = debian_addresses()
-    with ThreadPoolExecutor(4) as pool:
-        archives = list(pool.map(lambda package: download(package, arguments.archives, debian, wheels=True), packages))
-
+    work, file = downloaded(__doc__, wheels=True)
     pages: dict[str, dict[str, list[str]]] = defaultdict(dict)
     seen: set[tuple[str, str, str]] = set()
     counts, sources = Counter[tuple[str, str]](), Counter[str]()
-    with arguments.pairs.open("w", encoding="utf-8") as out:
+    with file.open("w", encoding="utf-8") as out:
 
         def keep(pairs: Iterator[Translation]) -> None:
             for pair in map(cleaned, pairs):
@@ -265,12 +250,11 @@ def main() -> None:
                     sources[pair.source] += 1
                     out.write(json.dumps(pair._asdict(), ensure_ascii=False) + "\n")
 
-        for package, archive in zip(packages, archives, strict=True):
-            if archive:
-                try:
-                    keep(translations(package, archive, pages))
-                except (OSError, EOFError, ValueError, struct.error, tarfile.TarError, zlib.error) as error:
-                    print(f"not read: {package.name}: {error}")
+        for package, archive in work:
+            try:
+                keep(translations(package, archive, pages))
+            except (OSError, EOFError, ValueError, struct.error, tarfile.TarError, zlib.error) as error:
+                print(f"not read: {package.name}: {error}")
         keep(paired_pages(pages))
     print(f"{sum(counts.values())} pairs: {dict(sorted(counts.items()))}")
     print("\n".join(f"{count}\t{source}" for source, count in sources.most_common()))

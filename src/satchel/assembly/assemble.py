@@ -15,7 +15,7 @@ from satchel.assembly.layout import ChunkLayout, source_of
 from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
 from satchel.assembly.pipeline import Built, Recipe, build
 from satchel.assembly.render.format import format_for
-from satchel.assembly.units import cut_elisions, elisions_in
+from satchel.assembly.units import MIN_UNIT_TOKENS, cut_elisions, elisions_in
 from satchel.errors import InvalidHit, InvalidOption
 from satchel.models.chunk import Candidate, CandidateKind, EntityResult, FormattedChunk, KnowledgeChunk, Trim, alone
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
@@ -35,9 +35,6 @@ _log: Final = logging.getLogger("satchel")
 # A heading or fence can cost a few tokens more around a shorter text; each try cuts by the excess. Six tries bound the
 # time for a text that never fits.
 _MAX_TRIM_TRIES: Final = 6
-
-# Elision lines with fewer tokens of source text between them say nothing.
-_MIN_UNIT_TOKENS: Final = 12
 
 
 def assemble(
@@ -126,7 +123,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
             if len(text) < min_content_length or len(text) >= len(candidate.text):
                 return None
             trimmed = _cut(candidate, text)
-            if candidate.elided and counter.count(_source_lines(text, candidate.text)) < _MIN_UNIT_TOKENS:
+            if candidate.elided and counter.count(_source_lines(text, candidate.text)) < MIN_UNIT_TOKENS:
                 return None
             over = cost(trimmed.candidate) - room
             if over <= 0:

@@ -29,6 +29,7 @@ from satchel.assembly.found_blocks import (
 from satchel.assembly.pipeline import Formed, Merged
 from satchel.assembly.unit_forming import form_unit, together
 from satchel.assembly.units import (
+    MIN_UNIT_TOKENS,
     LineWorths,
     SourceText,
     UnitText,
@@ -122,9 +123,6 @@ _MIN_COUNTED_PASSAGE_TOKENS: Final = 300
 
 # With less room left, not even the heading and a line of another block fit.
 _MIN_ROOM_TOKENS: Final = 30
-
-# A unit with fewer tokens is a fragment: `end`, `}`, an import.
-_MIN_UNIT_TOKENS: Final = 12
 
 # Blocks of a file that are looked at, those with the most need: bounds the time of a question.
 _MAX_BLOCKS_PER_FILE: Final = 8
@@ -397,7 +395,7 @@ class _Selection:
         if block.is_definition or block.candidates[0].page is not None:
             return False
         lines = [line for run in shown.shown for line in block.source.text(run).split("\n") if line.strip()]
-        return len(lines) <= 1 and self.packer.counter.count("".join(lines)) < _MIN_UNIT_TOKENS
+        return len(lines) <= 1 and self.packer.counter.count("".join(lines)) < MIN_UNIT_TOKENS
 
     def _twin(self, block: FoundBlock) -> FoundBlock | None:
         """The chosen block of another file with mostly the same lines: a copy for another system or version."""

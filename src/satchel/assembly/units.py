@@ -51,6 +51,9 @@ _NEIGHBOURS: Final = 4
 # A shorter statement counts as this long.
 _MIN_STATEMENT_CHARS: Final = 160
 
+MIN_UNIT_TOKENS: Final = 12
+"""Fewer tokens of source text are a fragment: `end`, `}`, an import."""
+
 # Characters of an elision line with the number of lines, their places and a name.
 _ELISION_CHARS: Final = 50
 
