@@ -28,11 +28,13 @@ _MAX_DEPTH: Final = 8
 
 # A line that goes on with the statement before: a closing bracket, a branch, a chained call.
 _CONTINUES: Final = re.compile(
-    r"\s*(?:[)\]}>.,?:|]|&&|\|\||(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|end|done|fi|esac|then|do|in|of"
+    r"\s*(?:[)\]}>{.,?:|]|&&|\|\||(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|end|done|fi|esac|then|do|in|of"
     r"|where|when|and|or|deriving)\b)"
 )
 _LEADS: Final = re.compile(r"\s*(?://|/\*|\*|--|#|@|;|\"\"\")")
 """A line that belongs to the statement below: a comment, a decorator, an attribute."""
+
+_PREPROCESSOR: Final = re.compile(r"#\s*(?:if|ifdef|ifndef|else|elif|endif|define|undef|pragma|include|error)\b")
 
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?…])[\"')\]”’»]*\s+(?=[\"'“‘(\[]?[A-Z0-9])|(?<=[。！？])\s*|(?<=;)\s+(?=\(?[a-z0-9ivx]{1,4}\)|and\b|or\b)"
@@ -77,8 +79,11 @@ class _Indented:
     def __init__(self, lines: Sequence[str], first: int, last: int) -> None:
         self._lines = lines
         self._first = first
-        texts = lines[first - 1 : last]
-        self._indents = [len(line) - len(text) if (text := line.lstrip()) else -1 for line in texts]
+        self._indents = [_indent(line) if line.strip() else -1 for line in lines[first - 1 : last]]
+        # A preprocessor's line stands at the margin and ends no statement: it counts as the line below it.
+        for place in range(len(self._indents) - 2, -1, -1):
+            if self._indents[place] == 0 and _PREPROCESSOR.match(lines[first - 1 + place]):
+                self._indents[place] = max(0, self._indents[place + 1])
 
     def divided(self, first: int, last: int, parent: CompletePart | None, depth: int) -> Iterator[CompletePart]:
         """The statements from first to last; long ones are divided, with their head as the parent of the parts."""
@@ -87,8 +92,31 @@ class _Indented:
             if head_end >= end:
                 yield CompletePart(LineRun(start, end), parent)
             else:
-                head = CompletePart(LineRun(start, head_end), parent)
-                yield from self.divided(head_end + 1, end, head, depth + 1)
+                yield from self._inside(CompletePart(LineRun(start, head_end), parent), end, depth + 1)
+
+    def _inside(self, head: CompletePart, last: int, depth: int) -> Iterator[CompletePart]:
+        """The parts of a statement below its head, branch by branch; brackets that close it belong to the last part."""
+        borders = [head.lines.last, *self._at_or_before(head.lines.first, head.lines.last + 1, last), last + 1]
+        parts: list[CompletePart] = []
+        for border, after in pairwise(borders):
+            inner = self._with_text(border + 1, after - 1)
+            if border > head.lines.last and not inner and parts:
+                parts[-1] = parts[-1]._replace(lines=LineRun(parts[-1].lines.first, border))
+                continue
+            yield from parts
+            # A branch (`else`, the `{` below a long signature) is the head of what follows it.
+            above = head if border == head.lines.last else CompletePart(LineRun(border, border), head)
+            parts = list(self.divided(border + 1, inner, above, depth)) if inner else [above]
+        yield from parts
+
+    def _at_or_before(self, start: int, first: int, last: int) -> list[int]:
+        """The lines that are indented no deeper than the line `start`."""
+        base = self._indents[start - self._first]
+        return [number for number in range(first, last + 1) if 0 <= self._indents[number - self._first] <= base]
+
+    def _with_text(self, first: int, last: int) -> int:
+        """The last of the lines that is not blank; 0 if all are."""
+        return next((number for number in range(last, first - 1, -1) if self._indents[number - self._first] >= 0), 0)
 
     def _groups(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The statements at the lowest indentation, comments and decorators with the statement below them."""
