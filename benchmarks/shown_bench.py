@@ -27,7 +27,7 @@ from benchmarks.places import WORK, is_full
 from benchmarks.scoreboard.asking import outcome_of
 from benchmarks.scoreboard.contestants import CONTESTANTS
 from benchmarks.scoreboard.corpora import Corpus, QuestionSet, sample
-from benchmarks.scoreboard.corpora.evaluation import question_sets, whole_repositories
+from benchmarks.scoreboard.corpora.evaluation import question_sets
 from benchmarks.scoreboard.corpora.model import Unavailable
 from benchmarks.scoreboard.environments import PeerMissing
 from benchmarks.sections import run_part
@@ -110,7 +110,7 @@ def measured() -> dict[str, Any]:
 
 def _question_sets() -> list[QuestionSet]:
     """The sets of the plan, each with as many questions as the plan says."""
-    every = [whole_repositories(WORK), *question_sets(WORK)]
+    every = question_sets(WORK)
     return [sample(one, plan().most[one.name]) for one in every if one.name in plan().most]
 
 

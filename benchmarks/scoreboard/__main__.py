@@ -55,12 +55,13 @@ class Plan(NamedTuple):
 
 
 _SETS: Final = (
-    "code_semble", "code_swelite", "docstrings", "docs_prose", "docs_contracts", "docs_finance", "docs_ir", "own",
+    "code_semble", "code_semble_whole", "code_muloc", "code_swelite", "docstrings", "docs_prose", "docs_contracts", "docs_finance", "docs_ir", "own",
 )  # fmt: skip
 PLANS: Final = {
     "default": Plan(
         name="default",
-        most=dict.fromkeys(_SETS, 489) | {"code_swelite": 12, "docs_prose": 400},
+        most=dict.fromkeys(_SETS, 489)
+        | {"code_semble_whole": 250, "code_muloc": 23, "code_swelite": 12, "docs_prose": 400},
         variants=False,
         times=2,
         timed=("requests", "jackson-databind"),

@@ -277,6 +277,20 @@ def test_a_fix_is_judged_by_its_lines_and_ranked_by_its_file(place: Path) -> Non
     assert plan.questions()[0].by_file().expected == (Expected(path="lib/a.py"),)
 
 
+def test_the_issues_of_many_projects_are_those_marked_fast_and_judged_by_their_lines(place: Path) -> None:
+    data = place / "eval" / "data" / "code_muloc"
+    write_lines(data / "repos.jsonl", [{"name": name, "slug": "a/b", "commit": "0" * 40} for name in "cd"])
+    spans = [{"path": "lib/a.py", "start_line": 3, "end_line": 9}]
+    issues = [
+        asks("code_muloc", "c", gold_spans=spans, fast=True),
+        asks("code_muloc", "d", gold_spans=spans, fast=False),
+    ]
+    write_lines(data / "dev.jsonl", issues)
+    [plan] = named("code_muloc", place).planned
+    assert plan.name == "c"
+    assert plan.questions()[0].expected == (Expected(path="lib/a.py", first=3, last=9),)
+
+
 def test_without_an_evaluation_folder_the_sets_say_so(place: Path) -> None:
     sets = question_sets(place / "work")
     assert [one.name for one in sets] == [*(about.name for about in SETS), "docstrings"]

@@ -31,6 +31,13 @@ class About(NamedTuple):
     title: str
     kind: Kind
     source: str
+    folder: str = ""
+    """The folder of the questions, if it has another name: the same questions are asked of whole repositories."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the whole repository is asked, not only the folder with its source."""
+        return bool(self.folder)
 
 
 SETS: Final = (
@@ -39,6 +46,19 @@ SETS: Final = (
         "Questions about real repositories in 19 languages",
         "code",
         "semble's benchmark annotations (MIT); the repositories under their own licences",
+    ),
+    About(
+        "code_semble_whole",
+        "The same questions of whole repositories, with documentation, tests and configuration",
+        "code",
+        "semble's benchmark annotations (MIT); the repositories under their own licences",
+        folder="code_semble",
+    ),
+    About(
+        "code_muloc",
+        "GitHub issues of 23 projects: the lines that the fix changed, documentation and configuration too",
+        "code",
+        "MULocBench; the repositories under their own licences",
     ),
     About(
         "code_swelite",
@@ -69,20 +89,23 @@ SETS: Final = (
 """Satchel's weights were learned from these very questions (scripts/ranker), so all of them are fitted."""
 
 
+_ISSUES: Final = frozenset({"code_swelite", "code_muloc"})
+
+
 def question_sets(work: Path) -> list[QuestionSet]:
     """The sets; without an evaluation folder, or without its part of it, a set has no corpora and says why."""
     data = evaluation_folder() / "data"
     mirror = nearest_mirror(data, CHECKOUT / "benchmarks")
     repositories = Repositories(mirror=mirror, clones=work / "repositories")
-    return [_question_set(about, data / about.name, work / "trees" / about.name, repositories) for about in SETS]
+    return [
+        _question_set(about, data / (about.folder or about.name), work / "trees" / about.name, repositories)
+        for about in SETS
+    ]
 
 
 def whole_repositories(work: Path) -> QuestionSet:
     """The questions about repositories, asked of all their files: documentation, tests and configuration too."""
-    data = evaluation_folder() / "data"
-    about = SETS[0]._replace(name=f"{SETS[0].name}_whole", title="Questions about whole repositories")
-    repositories = Repositories(mirror=nearest_mirror(data, CHECKOUT / "benchmarks"), clones=work / "repositories")
-    return _question_set(about, data / SETS[0].name, work / "trees" / about.name, repositories, whole=True)
+    return next(questions for questions in question_sets(work) if questions.name == "code_semble_whole")
 
 
 def evaluation_folder() -> Path:
@@ -91,22 +114,30 @@ def evaluation_folder() -> Path:
     return Path(told).expanduser().resolve() if told else CHECKOUT.parent / "shared" / "eval"
 
 
-def _question_set(
-    about: About, data: Path, trees: Path, repositories: Repositories, *, whole: bool = False
-) -> QuestionSet:
+def _question_set(about: About, data: Path, trees: Path, repositories: Repositories) -> QuestionSet:
     planned: tuple[Planned, ...] = ()
     missing = {}
     if (data / "dev.jsonl").is_file():
-        planned = tuple(_planned(data, trees, repositories, whole=whole))
+        planned = tuple(_planned(data, trees, repositories, whole=about.is_whole))
     else:
         missing[about.name] = f"{data / 'dev.jsonl'} is not there; SATCHEL_EVAL names the evaluation folder"
-    return QuestionSet(**about._asdict(), fitted=True, planned=planned, missing=missing)
+    return QuestionSet(
+        name=about.name,
+        title=about.title,
+        kind=about.kind,
+        source=about.source,
+        fitted=True,
+        planned=planned,
+        missing=missing,
+    )
 
 
 def _planned(data: Path, trees: Path, repositories: Repositories, *, whole: bool) -> Iterator[Planned]:
     asked: dict[str, list[Asked]] = defaultdict(list)
     for told in _json_lines((data / "dev.jsonl").read_bytes()):
-        asked[told["corpus"]].append(asked_of(told))
+        # Each issue has a tree of its own; `fast` marks at most eight of a project.
+        if told.get("fast", True):
+            asked[told["corpus"]].append(asked_of(told))
     in_git = (data / "repos.jsonl").is_file()
     fill = _from_git(data, repositories, whole=whole) if in_git else _from_texts(data)
     for corpus, questions in asked.items():
@@ -155,7 +186,7 @@ def asked_of(told: Mapping[str, Any]) -> Asked:
     files = tuple(gold["path"] for gold in told["gold_files"])
     given: dict[str, Any] = {"id": told["id"], "query": told["query"]}
     given["group"] = told.get("source") or told.get("category") or ""
-    if told["set"] == "code_swelite":
+    if told["set"] in _ISSUES:
         given["lines"] = [f"{one['path']}:{one['start_line']}-{one['end_line']}" for one in told["gold_spans"]]
     elif told.get("evidence"):
         given["phrases"] = told["evidence"]
