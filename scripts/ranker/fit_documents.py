@@ -38,7 +38,7 @@ from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import add_relative, file_features, leading, with_closeness
+from satchel.retrieval.ranking import add_relative, best_of, file_features, with_closeness
 from satchel.storage.sqlite.store import EmbeddedStore
 
 Array = np.ndarray[Any, Any]
@@ -223,8 +223,8 @@ def calibrate(asked: Sequence[Asked], scores: Sequence[Array]) -> dict[str, floa
 
 
 def _standing(scores: Array) -> Array:
-    first, lead = leading(scores.tolist())
-    return np.stack([np.ones(len(scores)), scores, scores - first, lead * (scores == first)], 1)
+    best = best_of(scores.tolist())
+    return np.stack([np.ones(len(scores)), scores, scores - best.score, best.lead * (scores == best.score)], 1)
 
 
 def print_curve(asked: Sequence[Asked], scores: Sequence[Array]) -> None:

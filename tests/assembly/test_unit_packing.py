@@ -204,3 +204,18 @@ def test_a_block_of_a_document_ends_with_its_page() -> None:
     need = FileNeed(1.0, [found])
     blocks = need.blocks(source, LineWorths({"mooring": 1.0}), "")
     assert sorted(block.lines for block in blocks) == [LineRun(2, 4), LineRun(6, 8)]
+
+
+def test_a_question_for_all_of_something_shows_every_place_in_few_lines(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    for name in "abcdefgh":
+        body = "\n".join(f"    handle_{name}_{i} = register_handler({i}, '{name}', retries={i})" for i in range(60))
+        (root / f"{name}.py").write_text(f"def handlers_{name}():\n{body}\n    return register_handler(0)\n")
+    with opened(root) as client:
+        listed, explained = (
+            client.build(question, token_budget=2500)
+            for question in ("list all handlers", "handlers and how they are registered")
+        )
+    assert len({source.path for source in listed.sources}) == 8
+    assert listed.tokens < 0.75 * explained.tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import WeightSet, closeness, leading, learned_weights, probability
+from satchel.retrieval.ranking import BestScore, WeightSet, best_of, closeness, learned_weights, probability
 
 
 class TestCloseness:
@@ -44,14 +44,20 @@ class TestFigures:
 class TestProbability:
     def test_the_first_is_surer_the_further_it_is_before_the_second(self) -> None:
         weights = learned_weights(WeightSet.DOCUMENTS)
-        close, far = (probability(9.0, 9.0, weights, leading([9.0, second])[1]) for second in (8.9, 4.0))
+        close, far = (probability(9.0, best_of([9.0, second]), weights) for second in (8.9, 4.0))
         assert far > 0.8 > 0.6 > close
 
     def test_only_the_first_has_the_lead(self) -> None:
         weights = learned_weights(WeightSet.DOCUMENTS)
-        assert probability(5.0, 9.0, weights, 4.0) == probability(5.0, 9.0, weights)
+        assert probability(5.0, BestScore(9.0, 4.0), weights) == probability(5.0, BestScore(9.0), weights)
 
     def test_what_is_alone_has_some_lead_and_no_scores_have_none(self) -> None:
-        first, alone = leading([7.0])
-        assert (first, 0 < alone < leading([7.0, -7.0])[1]) == (7.0, True)
-        assert leading([])[0] == 0
+        alone = best_of([7.0])
+        assert (alone.score, 0 < alone.lead < best_of([7.0, -7.0]).lead) == (7.0, True)
+        assert best_of([]).score == 0
+
+    def test_all_files_are_less_probable_where_nothing_resembles_the_question(self) -> None:
+        weights = learned_weights(WeightSet.SHORT)
+        alike, unlike = (best_of([3.0, 1.0], [meaning]) for meaning in (0.7, 0.2))
+        for score in (3.0, 1.0):
+            assert probability(score, unlike, weights) < probability(score, alike, weights) / 1.5

@@ -54,3 +54,20 @@ def test_an_issue_template_is_never_first_for_a_report(tmp_path: Path) -> None:
         "acme/waiting.py": 'def wait_for(pool):\n    """Wait while the pool is empty."""\n',
     }
     assert _ranked(tmp_path, files, "Issue: the pool is empty\n" + "the pool is empty " * 20)[0] == "acme/waiting.py"
+
+
+def test_a_change_log_leads_only_if_the_question_asks_what_changed(tmp_path: Path) -> None:
+    files = {
+        "CHANGELOG.md": "# Changelog\n\n## 2.0\n\nThe router matches paths in order.\n",
+        "src/router.py": 'def match(path):\n    """The router matches paths in order."""\n    return path\n',
+    }
+    assert _ranked(tmp_path / "a", files, "what changed in version 2.0 of the router")[0] == "CHANGELOG.md"
+    assert _ranked(tmp_path / "b", files, "how the router matches paths")[0] == "src/router.py"
+
+
+def test_where_something_is_puts_code_before_its_documentation(tmp_path: Path) -> None:
+    files = {
+        "docs/router.md": "# Router\n\nThe router matches paths in order, and the router matches them once.\n",
+        "src/matching.py": 'def match(path):\n    """The router matches paths in order."""\n    return path\n',
+    }
+    assert _ranked(tmp_path, files, "where are paths matched in order")[0] == "src/matching.py"

@@ -135,8 +135,8 @@ def _question_set(about: About, data: Path, trees: Path, repositories: Repositor
 def _planned(data: Path, trees: Path, repositories: Repositories, *, whole: bool) -> Iterator[Planned]:
     asked: dict[str, list[Asked]] = defaultdict(list)
     for told in _json_lines((data / "dev.jsonl").read_bytes()):
-        # Each issue has a tree of its own; `fast` marks at most eight of a project.
-        if told.get("fast", True):
+        # Each issue has a tree of its own; `fast` marks at most eight of a project. Some fixes only add files.
+        if told.get("fast", True) and told["gold_files"]:
             asked[told["corpus"]].append(asked_of(told))
     in_git = (data / "repos.jsonl").is_file()
     fill = _from_git(data, repositories, whole=whole) if in_git else _from_texts(data)
@@ -186,7 +186,7 @@ def asked_of(told: Mapping[str, Any]) -> Asked:
     files = tuple(gold["path"] for gold in told["gold_files"])
     given: dict[str, Any] = {"id": told["id"], "query": told["query"]}
     given["group"] = told.get("source") or told.get("category") or ""
-    if told["set"] in _ISSUES:
+    if told["set"] in _ISSUES and told["gold_spans"]:
         given["lines"] = [f"{one['path']}:{one['start_line']}-{one['end_line']}" for one in told["gold_spans"]]
     elif told.get("evidence"):
         given["phrases"] = told["evidence"]

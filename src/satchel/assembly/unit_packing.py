@@ -55,6 +55,9 @@ _FILE_KNOWN_SHARE: Final = 0.4
 
 _FILE_KNOWN_SHARE_SMALL: Final = 0.6
 
+# Whoever asks for all of something is answered by many places, each in few lines.
+_FILE_KNOWN_SHARE_LIST: Final = 0.8
+
 _SMALL_BUDGET_TOKENS: Final = 1000
 
 # Value of a block's head, as a share of the whole block: it says what the block is.
@@ -171,6 +174,8 @@ class UnitPacker:
     symbol: str = ""
     """The name of the definition that the question asks for, if it is nothing but a name."""
     fill_all: bool = False
+    is_list: bool = False
+    """True if the question asks for all of something."""
 
     def form(self, candidates: Sequence[Candidate]) -> Formed:
         """The units for the candidates within the budget, and what became of each candidate."""
@@ -208,6 +213,8 @@ class UnitPacker:
     @cached_property
     def known_share(self) -> float:
         """The value of showing a file at all, as a share of showing all that is needed of it."""
+        if self.is_list:
+            return _FILE_KNOWN_SHARE_LIST
         large = (self.budget - _SMALL_BUDGET_TOKENS) / (_FULL_BUDGET_TOKENS - _SMALL_BUDGET_TOKENS)
         return _FILE_KNOWN_SHARE_SMALL + (_FILE_KNOWN_SHARE - _FILE_KNOWN_SHARE_SMALL) * max(0.0, min(1.0, large))
 

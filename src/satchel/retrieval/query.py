@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
+from satchel.retrieval.intents import Intent, recognized
 from satchel.text.languages import language_of
 from satchel.text.reports import linked_files, trace_files, without_boilerplate
 from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
@@ -38,39 +39,6 @@ _PATH: Final = re.compile(
 _CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\(")
 _QUOTED: Final = re.compile(r"`([A-Za-z_][\w.:]*)(?:\(\))?`")
 
-# Requests for tests, not the word alone: a test *client*, or the tests that a test framework runs, is not meant.
-_TESTS: Final = re.compile(
-    r"\b(?:unit|integration|regression|acceptance|functional|end-to-end|e2e)[ -]tests?\b"
-    r"|\btests? (?:for|of|that|which|covering|cases? (?:for|of|that))\b|\b(?:is|are|was|were|gets?) (?:\w+ )?tested\b"
-    r"|\b(?:where|which|what|show|find|list)(?: \w+){0,3} tests?\b(?! \w+(?:er|or|client|framework|mode)\b)"
-    r"|\bspecs? (?:for|of)\b|\btest suite of\b|\b(?:test|mock) (?:fixtures?|data)\b|\bconftest\b",
-    re.IGNORECASE,
-)
-_DOCS: Final = frozenset(
-    "documentation docs doc readme guide tutorial changelog license contributing install installation".split()
-)
-# Requests for instructions, in the languages of the embedder.
-_HOW_TO: Final = re.compile(
-    r"^\W*(?:how (?:do|can|should|could|would|must) (?:i|we|you|one|users?)\b|how to\b|(?:can|may) (?:i|we|you)\b"
-    r"|is (?:it possible|there (?:a|any) way) to\b|what is the (?:best|right|recommended|proper) way\b"
-    r"|wie (?:kann|muss|soll|konfiguriere|verwende|benutze) |comment (?:puis-je|faire|peut-on|utiliser|configurer)\b"
-    r"|c[oó]mo (?:puedo|se puede|se|hacer|usar|configurar)\b|como (?:posso|fazer|usar|configurar)\b"
-    r"|как (?:мне|можно|сделать|настроить|использовать)\b|如何|怎么|怎样|어떻게|كيف )"
-    r"|どうやって|どうすれば|する方法|하는 (?:방법|법)",
-    re.IGNORECASE,
-)
-# Words for what configuration and build files hold.
-_CONFIG: Final = frozenset(
-    "dependency dependencies requirements dockerfile docker compose pyproject makefile workflow workflows ci pip npm"
-    " poetry conda venv wheel setup configuration config settings install installation package packaging".split()
-)
-_FIGURES: Final = re.compile(
-    r"\bhow (?:much|many)\b|\b(?:amount|number|ratio|margin|percent|percentage|rate|total|average|growth)s?\b"
-    r"|\b(?:FY|Q[1-4])[ -]?\d+|\b(?:19|20)\d\d\b|\b(?:USD|EUR|GBP)\b|[$€£%]",
-    re.IGNORECASE,
-)
-_EXAMPLES: Final = frozenset("example examples demo demos sample samples".split())
-
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
@@ -85,16 +53,20 @@ class ParsedQuestion:
     paths: tuple[str, ...]
     frames: tuple[str, ...]
     """The files of a pasted stack trace, the innermost frame first; absolute on another machine, as a rule."""
-    is_symbol: bool
-    is_long: bool
-    wants_tests: bool
-    wants_docs: bool
-    is_how_to: bool
-    wants_config: bool
-    wants_examples: bool
-    wants_figures: bool
+    intents: frozenset[Intent]
+    """What the question asks for beside its subject."""
     language: str = ""
     """The language, if it is known and not English."""
+
+    @property
+    def is_symbol(self) -> bool:
+        """True for nothing but the name of a definition."""
+        return Intent.SYMBOL in self.intents
+
+    @property
+    def is_long(self) -> bool:
+        """True for a report, which is ranked by weights of its own."""
+        return Intent.REPORT in self.intents
 
 
 def understand(text: str) -> ParsedQuestion:
@@ -103,23 +75,20 @@ def understand(text: str) -> ParsedQuestion:
     text = without_boilerplate(full).strip() if "\n" in full.strip() else full
     text = text or full
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
-    distinct = frozenset(words)
-    is_symbol = bool(_SYMBOL.match(text.strip()))
+    by_form = {
+        Intent.SYMBOL: bool(_SYMBOL.match(text.strip())),
+        Intent.REPORT: len(words) > _LONG_QUESTION_WORDS,
+        Intent.STACK_TRACE: bool(frames := trace_files(full)),
+    }
+    intents = recognized(text, frozenset(words)) | {intent for intent, is_there in by_form.items() if is_there}
     return ParsedQuestion(
         text=text,
         title=text.strip().partition("\n")[0][:_TITLE_CHARS],
         terms=_terms(text),
-        names=_names(text, is_symbol),
+        names=_names(text, Intent.SYMBOL in intents),
         paths=_paths(full),
-        frames=trace_files(full),
-        is_symbol=is_symbol,
-        is_long=len(words) > _LONG_QUESTION_WORDS,
-        wants_tests=bool(_TESTS.search(text[:_TITLE_CHARS])),
-        wants_docs=bool(distinct & _DOCS),
-        is_how_to=bool(_HOW_TO.search(text[:_TITLE_CHARS])),
-        wants_config=bool(distinct & _CONFIG),
-        wants_examples=bool(distinct & _EXAMPLES),
-        wants_figures=bool(_FIGURES.search(text)),
+        frames=frames,
+        intents=intents,
         language=language_of(text),
     )
 

@@ -15,8 +15,9 @@ from importlib import resources
 from itertools import pairwise, repeat
 from typing import Final, NamedTuple, TypeAlias
 
-from satchel.models.files import kind_of
+from satchel.models.files import FileKind, kind_of
 from satchel.ports.file_index import Candidate
+from satchel.retrieval.intents import Intent, holds_answer
 from satchel.retrieval.query import ParsedQuestion
 from satchel.text.words import IDENTIFIER, terms_of
 
@@ -56,7 +57,7 @@ def closeness(question: ParsedQuestion, passages: Sequence[str]) -> list[Closene
     """The closeness of each passage; the rarity of words is counted within the given passages."""
     split = [IDENTIFIER.findall(passage) for passage in passages]
     occurrences = _occurrences(frozenset(question.terms), split)
-    figures = [_figures(words) for words in split] if question.wants_figures else ()
+    figures = [_figures(words) for words in split] if Intent.FIGURES in question.intents else ()
     return closeness_of(question, occurrences, figures)
 
 
@@ -148,6 +149,10 @@ _RELATIVE: Final = {
 }
 _FIRST: Final = {"first_file_text": "file_text", "first_text": "best_text", "first_meaning": "best_meaning"}
 _LEADS: Final = {"lead_text": "best_text", "lead_coverage": "best_coverage", "lead_meaning": "best_meaning"}
+_WANTED_KINDS: Final = {"test": Intent.TESTS, "example": Intent.EXAMPLES, "config": Intent.CONFIGURATION}
+_WHERE_IS_SHARE: Final = 1.5  # how much more documentation stands back when the question asks where something is
+_WHAT_CHANGED_RECENT: Final = 5.0  # how much more the last changes say when the question asks what changed
+_CHANGE_LOG_WANTED: Final = 2.0  # a change log is the one kind of file in which this is answered
 _SAME_PARTS: Final = 2  # the name and its folder; the folders above differ between machines
 
 
@@ -174,7 +179,7 @@ def file_features(
         features[name] = of_file.get(name, 0.0)
     features["size"] = of_file["file_size"] / 10
     features["central"] = of_file.get("central", 0.0) / 5
-    features["recent"] = recent
+    features["recent"] = recent * (_WHAT_CHANGED_RECENT if Intent.WHAT_CHANGED in question.intents else 1.0)
     defines = max(piece["defines"] for piece in signals)
     features["defines"] = defines * (not question.is_symbol) * (not question.is_long)
     features["defines_symbol"] = defines * question.is_symbol
@@ -184,22 +189,32 @@ def file_features(
     features["module_named"] = float(any(_is_module(path, name) for name in question.names))
     kind = kind_of(path)
     features["depth"] = kind.depth / 10
-    features["test"] = float(kind.test and not question.wants_tests)
-    features["test_wanted"] = float(kind.test and question.wants_tests)
-    features["example"] = float(kind.example and not question.wants_examples)
-    wants_docs = question.wants_docs or question.is_how_to
-    features["docs"] = float(kind.docs and not wants_docs)
-    features["prose"] = float(kind.prose and not wants_docs)
-    features["prose_wanted"] = float((kind.prose or kind.docs) and question.wants_docs)
-    features["how_to"] = float((kind.prose or kind.docs) and question.is_how_to and not question.wants_docs)
-    features["example_wanted"] = float(kind.example and question.wants_examples)
-    is_config = kind.config or kind.build
-    features["config"] = float(is_config and not question.wants_config)
-    features["config_wanted"] = float(is_config and question.wants_config)
+    _add_wanted(features, kind, question.intents, path)
     features["build"] = float(kind.build)
     for name in ("vendor", "legacy", "declarations", "locale", "unknown"):
         features[name] = float(getattr(kind, name))
     return features
+
+
+def _add_wanted(features: dict[str, float], kind: FileKind, intents: frozenset[Intent], path: str) -> None:
+    """Add the features for kinds of files that the question asks for, or does not ask for."""
+    is_config, is_docs = kind.config or kind.build, kind.prose or kind.docs
+    kinds = {"test": kind.test, "example": kind.example, "config": is_config}
+    for name, is_kind in kinds.items():
+        is_wanted = _WANTED_KINDS[name] in intents
+        features[name] = float(is_kind and not is_wanted)
+        features[f"{name}_wanted"] = float(is_kind and is_wanted)
+    wants_docs, is_how_to = Intent.DOCUMENTATION in intents, Intent.HOW_TO in intents
+    is_answer = holds_answer(intents, path.lower())
+    lowered = _WHERE_IS_SHARE if Intent.WHERE_IS in intents else 1.0
+    if wants_docs or is_how_to or is_answer:
+        lowered = 0.0
+    features["docs"] = kind.docs * lowered
+    features["prose"] = kind.prose * lowered
+    features["prose_wanted"] = float(is_docs and wants_docs)
+    if is_answer and Intent.WHAT_CHANGED in intents:
+        features["prose_wanted"] = _CHANGE_LOG_WANTED
+    features["how_to"] = float(is_docs and is_how_to and not wants_docs)
 
 
 def add_relative(files: Sequence[dict[str, float]]) -> None:
@@ -291,6 +306,8 @@ class Weights(NamedTuple):
     gap: float
     lead: float = 0.0
     """The weight of the best score's lead over the second best."""
+    meaning: float = 0.0
+    """The weight of the best similarity of meaning: questions that nothing here answers resemble nothing here."""
 
 
 class Ranked(NamedTuple):
@@ -358,7 +375,7 @@ def rank(
     }
     add_relative(list(features.values()))
     scores = {place: score_of(values, weights) for place, values in features.items()}
-    first, lead = leading(scores.values())
+    best = best_of(scores.values(), (values["best_meaning"] for values in features.values()))
     further = _FURTHER_PIECE_SHARE_LONG if question.is_long else _FURTHER_PIECE_SHARE
     ranked = [
         Ranked(
@@ -372,7 +389,7 @@ def rank(
             is_passage=candidate.is_passage,
         )
         for place, pieces in by_file.items()
-        for candidate, worth, relevance in _pieces(pieces, probability(scores[place], first, weights, lead), further)
+        for candidate, worth, relevance in _pieces(pieces, probability(scores[place], best, weights), further)
     ]
     ranked.sort(key=lambda entry: (-entry.relevance, -entry.score, paths[entry.file], entry.piece))
     return ranked
@@ -405,7 +422,7 @@ def in_the_background(question: ParsedQuestion, ranked: Sequence[Ranked], paths:
     says: dict[int, float] = {}
     for file in {entry.file for entry in ranked}:
         path = paths.get(file, "").lower()
-        is_named = bool(path) and _is_named(path, question.paths)
+        is_named = bool(path) and (_is_named(path, question.paths) or holds_answer(question.intents, path))
         says[file] = 1.0 if is_named else min((kind.say for kind in kinds if kind.path.search(path)), default=1.0)
     return [entry._replace(relevance=entry.relevance * says[entry.file]) for entry in ranked]
 
@@ -440,15 +457,25 @@ def score_of(features: Mapping[str, float], weights: Weights) -> float:
     return sum([weight * value(name, 0.0) for name, weight in weights.features.items()])
 
 
-def leading(scores: Iterable[float]) -> tuple[float, float]:
-    """The best score and its lead over the second best."""
+class BestScore(NamedTuple):
+    """The best score of a question, its lead over the second best, and the best similarity of meaning."""
+
+    score: float
+    lead: float = 0.0
+    meaning: float = 0.0
+
+
+def best_of(scores: Iterable[float], meanings: Iterable[float] = ()) -> BestScore:
+    """The best of the scores, and the best of the similarities of meaning."""
     first, *others = nlargest(2, scores) or [0.0]
-    return first, min(first - others[0], _MAX_LEAD) if others else _LEAD_WITHOUT_SECOND
+    lead = min(first - others[0], _MAX_LEAD) if others else _LEAD_WITHOUT_SECOND
+    return BestScore(first, lead, max(meanings, default=0.0))
 
 
-def probability(score: float, best: float, weights: Weights, lead: float = 0.0) -> float:
-    """The calibrated probability that a file is relevant, from its score, the best score and the lead of the best."""
-    exponent = weights.intercept + weights.slope * score + weights.gap * (score - best)
-    if score == best:
-        exponent += weights.lead * lead
+def probability(score: float, best: BestScore, weights: Weights) -> float:
+    """The calibrated probability that a file is relevant, from its score and the best score of the question."""
+    exponent = weights.intercept + weights.slope * score + weights.gap * (score - best.score)
+    exponent += weights.meaning * best.meaning
+    if score == best.score:
+        exponent += weights.lead * best.lead
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, exponent))))

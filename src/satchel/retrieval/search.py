@@ -18,6 +18,7 @@ from satchel.models.options import Fill
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece, StoreQuery
 from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of
+from satchel.retrieval.intents import Intent
 from satchel.retrieval.query import understand
 from satchel.retrieval.ranking import (
     Ranked,
@@ -287,4 +288,5 @@ def unit_packer(
     asked = understand(question)
     symbol = asked.text.strip().removesuffix("()") if asked.is_symbol else ""
     worths, fill_all = LineWorths(asked.terms), fill is Fill.ALL
-    return partial(UnitPacker, sources=source_of, worths=worths, symbol=symbol, fill_all=fill_all)
+    is_list = Intent.LIST_ALL in asked.intents
+    return partial(UnitPacker, sources=source_of, worths=worths, symbol=symbol, fill_all=fill_all, is_list=is_list)

@@ -16,7 +16,7 @@ import numpy as np
 
 from satchel.assembly.units import LineWorths, UnitText, best_runs, unit_text
 from satchel.models.block import BlockType
-from satchel.retrieval.ranking import WeightSet, closeness_of, learned_weights, probability, score_of
+from satchel.retrieval.ranking import BestScore, WeightSet, closeness_of, learned_weights, probability, score_of
 from satchel.text.statements import LineRun
 from satchel.workspace.page_cache import STANDING, PageCache, PageTree, SectionWords
 from satchel.workspace.pages import PageText
@@ -223,7 +223,7 @@ def rank_sections(
     for section, features in zip(sections, features_of(question, sections, embedder), strict=True):
         score = score_of(features, weights)
         certain = _BLOCK_TRUST * features["found"] ** _BLOCK_SHARPNESS
-        relevance = 1 - (1 - probability(score, score, weights)) * (1 - certain)
+        relevance = 1 - (1 - probability(score, BestScore(score), weights)) * (1 - certain)
         if len(section.text.lines) == 1:
             relevance = min(relevance, features["found"])  # a block alone: its own relevance is calibrated for blocks
         signals = {name: round(value * weights.features.get(name, 0.0), 4) for name, value in features.items() if value}
