@@ -135,7 +135,7 @@ def test_status_shows_the_shared_prepared_files_and_clear_shared_removes_only_th
     assert json.loads(satchel("status", "--json", folder=folder).stdout)["shared_bytes"] > 0
     assert satchel("clear", "--shared", folder=folder).returncode == 0
     assert not (folder.parent / "index" / "shared").exists()
-    assert satchel("clear", "--shared", folder=folder).returncode == 1
+    assert satchel("clear", "--shared", folder=folder).returncode == 3
     assert "prepared files" not in satchel("status", folder=folder).stdout
 
 
