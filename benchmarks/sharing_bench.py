@@ -1,4 +1,4 @@
-"""What indexes share: the time and disk of a second worktree, and of a branch that is switched and switched back.
+"""What indexes share: the time and disk of a second worktree, of a branch switched and switched back, of an edited note.
 
     python benchmarks/sharing_bench.py            measures, and puts its part into docs/benchmarks.md
     python benchmarks/sharing_bench.py --print    measures and prints
@@ -14,15 +14,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.sections import put_section  # noqa: E402
+from satchel.service.factory.opening import open_engine  # noqa: E402
+from satchel.service.importing import import_again, import_source  # noqa: E402
 
 HEADING = "## What indexes share"
 REPOSITORY = Path(os.environ.get("SATCHEL_BENCH_REPOSITORY") or ROOT)
+NOTES = 1_100
 COMMITS_BACK = 100  # the other branch: some hundred files differ, as between branches of a few weeks
 
 
@@ -65,9 +69,34 @@ def page() -> str:
             "| step | processor time | disk |",
             "|---|--:|--:|",
             *rows,
+            f"| one of {NOTES:,} imported notes edited, ÷ the import of all | {edited_note():.3f} | |",
             "",
         ]
     )
+
+
+def edited_note() -> float:
+    """Processor time of importing one edited note again, as a share of the import of all."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "vault"
+        folder.mkdir()
+        for number in range(NOTES):
+            text = f"# Note {number}\n\n" + "".join(
+                f"## Part {part}\n\n{'some words of a note ' * 10}\n\n- to [[note{(number * 7 + part) % NOTES}#Part 1]]\n\n"
+                for part in range(3)
+            )
+            (folder / f"note{number}.md").write_text(text)
+        time.sleep(0.1)  # a file written just before an import is read again at the next
+        with open_engine(folder, index_dir=f"{place}/indexes") as engine:
+            began = time.process_time()
+            import_source(engine.workspace, folder)
+            imported = time.process_time() - began
+            with (folder / "note7.md").open("a") as note:
+                note.write("\nand another line\n")
+            began = time.process_time()
+            (source,) = engine.workspace.changed_sources()
+            import_again(engine.workspace, source, only_changes=True)
+            return (time.process_time() - began) / imported
 
 
 def checkout(folder: Path, revision: str) -> None:

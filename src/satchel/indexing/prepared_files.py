@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from satchel.ports.prepared_cache import PreparedCache
     from satchel.ports.workers import Prepared
 
-_READING_PACKAGES: Final = ("indexing", "models", "text")
+_READING_PACKAGES: Final = ("importers", "indexing", "models", "text")
 """Folders of Satchel whose code and tables decide what is read from a file."""
 _READING_LIBRARIES: Final = ("tree_sitter", "liteparse", "xberg", "pypdfium2", "rapidocr")
 """Beginnings of the names of libraries that read files; another version may read otherwise."""
