@@ -38,6 +38,7 @@ PARTS: Final = {
     "mcp": ("-m", "benchmarks.mcp_bench", "--write"),
     "postgres": ("-m", "benchmarks.postgres_bench"),
     "ingest": ("-m", "benchmarks.ingest_bench"),
+    "sharing": ("-m", "benchmarks.sharing_bench"),
 }
 ONLY_IN_FULL: Final = ("postgres", "ingest")
 """They need a database, a cluster and a while; their sections say when they were measured last."""

@@ -129,6 +129,16 @@ def test_index_status_expand_and_clear(folder: Path) -> None:
     assert (folder / "src/retry.py").read_text() == RETRY
 
 
+def test_status_shows_the_shared_prepared_files_and_clear_shared_removes_only_them(folder: Path) -> None:
+    satchel("index", "-q", folder=folder)
+    assert "MB of prepared files" in satchel("status", folder=folder).stdout
+    assert json.loads(satchel("status", "--json", folder=folder).stdout)["shared_bytes"] > 0
+    assert satchel("clear", "--shared", folder=folder).returncode == 0
+    assert not (folder.parent / "index" / "shared").exists()
+    assert satchel("clear", "--shared", folder=folder).returncode == 3
+    assert "prepared files" not in satchel("status", folder=folder).stdout
+
+
 def test_clear_all_removes_indexes_and_nothing_else(folder: Path) -> None:
     satchel("index", "-q", folder=folder)
     other = folder.parent / "index" / "mine"

@@ -108,6 +108,8 @@ def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     counts = ((facts.files - len(overview.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
     click.echo(f"content     {', '.join(counted(number, thing) for number, thing in counts)}")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
+    if overview.shared_bytes:
+        click.echo(f"shared      {overview.shared_bytes / 1e6:.1f} MB of prepared files (`satchel clear --shared`)")
     changed = f"{counted(overview.changed, 'file')} new or changed, {overview.missing:,} deleted"
     state = changed if overview.to_look_at else "up to date"
     click.echo(f"state       {state}; {overview.skipped:,} skipped (`satchel index --list-skipped`)")
@@ -116,13 +118,18 @@ def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
 
 
 @click.command("clear", short_help="Remove an index.")
-@click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
+@click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces, and what they share.")
 @click.option("--force", is_flag=True, help="Also remove blocks, grants and activity stored only there.")
+@click.option("--shared", is_flag=True, help="Remove the prepared files that your indexes share, and no index.")
 @with_workspace()
-def clear_command(workspace: WorkspaceFlags, every: bool, force: bool) -> None:
+def clear_command(workspace: WorkspaceFlags, every: bool, force: bool, shared: bool) -> None:
     """Remove the index of PATH. Your files are not touched; indexing makes it again."""
-    from satchel.service.maintenance import remove_index
+    from satchel.service.maintenance import remove_index, remove_prepared_files
 
+    if shared:
+        place = remove_prepared_files(workspace.path, workspace.settings)
+        workspace.say(f"removed {place}" if place else "there are no shared prepared files")
+        sys.exit(Exit.OK if place else Exit.NOTHING_FOUND)
     removed, place = remove_index(workspace.path, workspace.settings, every=every, force=force)
     for removed_place in removed:
         workspace.say(f"removed {removed_place}")

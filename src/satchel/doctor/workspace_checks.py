@@ -222,7 +222,9 @@ def check_index_folder(folder: Path, mounts: Path = _MOUNTS) -> list[Finding]:
     elif kind.startswith(_NETWORK_FILE_SYSTEMS):
         detail = f"{folder} is on a network file system ({kind}), where SQLite's locks are not reliable"
     else:
-        return [ok("index folder", f"{folder} ({free / 1e9:.0f} GB free{f', {kind}' if kind else ''})")]
+        shared = sum(path.stat().st_size for path in folder.parent.glob("shared/prepared-*"))
+        more = f", {shared / 1e6:.0f} MB of shared prepared files" if shared else ""
+        return [ok("index folder", f"{folder} ({free / 1e9:.0f} GB free{f', {kind}' if kind else ''}{more})")]
     return [problem("index folder", detail, how)]
 
 

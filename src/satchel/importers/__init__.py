@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from satchel.errors import InvalidInput, SatchelError
 from satchel.indexing.walk import NOTE_FILES
 from satchel.models.access import Grant
 from satchel.models.block import Activity, Block, Link, Record
 from satchel.registry import Registry
+from satchel.workspace.sources import SourceUpdate
 
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,9 @@ class Importer:
     """True if the file or folder is a source of this kind."""
     read: Callable[[Path], Iterable[Record]] | str
     """All records of the source, parents before children; a `Notice` for anything left out."""
+    update: Callable[[Path, str], SourceUpdate] | str = ""
+    """What changed in the source since the state that an earlier update returned ("": everything), in place of `read`;
+    "" for an importer that always reads everything."""
     is_guess: bool = False
     """True if `detect` may accept sources of another kind; it is then called after the exact importers."""
     only_adds: bool = False
@@ -40,6 +45,8 @@ class Importer:
 
 
 def _own_importer(detect: str, read: str, **fields: object) -> Importer:
+    if fields.get("update"):
+        fields["update"] = f"satchel.importers.{fields['update']}"
     return Importer(detect=f"satchel.importers.{detect}", read=f"satchel.importers.{read}", **fields)  # type: ignore[arg-type]
 
 
@@ -67,6 +74,7 @@ IMPORTERS: Final[Registry[Importer]] = Registry(
         "vault": _own_importer(
             "vault:is_vault",
             "vault:read_vault",
+            update="vault:update_vault",
             help="a folder of Markdown notes (Obsidian)",
             is_guess=True,
             replaces=NOTE_FILES,
@@ -95,11 +103,24 @@ def detect_importer(path: Path) -> str:
     )
 
 
+def read_update(kind: str, path: Path, prefix: str = "", state: str = "") -> SourceUpdate:
+    """What changed at the path since the state of an earlier update, with the prefix on each id."""
+    importer = IMPORTERS.get(kind)
+    if not importer.update:
+        return SourceUpdate(_checked_records(kind, path, prefix, lambda: _function(importer.read)(path)))
+    update = _function(importer.update)(path, state)
+    records = _checked_records(kind, path, prefix, lambda: update.records)
+    return replace(update, records=records, kept=lambda: [f"{prefix}{kept}" for kept in update.kept()])
+
+
 def read_records(kind: str, path: Path, prefix: str = "") -> Iterator[Record]:
     """The records of the path as read by the importer, with the prefix on each id."""
-    read = _function(IMPORTERS.get(kind).read)
+    return iter(read_update(kind, path, prefix).records)
+
+
+def _checked_records(kind: str, path: Path, prefix: str, read: Callable[[], Iterable[Record]]) -> Iterator[Record]:
     try:
-        for record in read(path):
+        for record in read():
             if not isinstance(record, Record):
                 raise TypeError(f"{type(record).__name__} is not a record")
             yield _prefixed(record, prefix) if prefix else record
@@ -110,9 +131,9 @@ def read_records(kind: str, path: Path, prefix: str = "") -> Iterator[Record]:
         raise InvalidInput("source", str(path), problem) from error
 
 
-def _function(place: Callable[[Path], Result] | str) -> Callable[[Path], Result]:
+def _function(place: Callable[Arguments, Result] | str) -> Callable[Arguments, Result]:
     if isinstance(place, str):
-        function: Callable[[Path], Result] = resolve_name(place)
+        function: Callable[Arguments, Result] = resolve_name(place)
         return function
     return place
 

@@ -19,7 +19,7 @@ from satchel.importers.storable import file_time, not_read, storable_line
 from satchel.indexing.walk import PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
-from satchel.workspace.blocks import list_files
+from satchel.workspace.sources import list_files
 
 # Every entry is held in memory; the files beyond are not read, and a notice reports the limit.
 MAX_ENTRIES: Final = 200_000

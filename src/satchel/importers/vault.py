@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import time
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,11 +23,14 @@ from satchel.importers.markdown_blocks import (
     read_pieces,
     summary_of,
 )
-from satchel.importers.note_markup import Reference, read_front_matter, references
+from satchel.importers.note_markup import read_front_matter, references
 from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
 from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
+from satchel.importers.vault_state import NoteReference, NoteState, VaultState
 from satchel.indexing.walk import PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind, Record
+from satchel.models.files import FileState
+from satchel.workspace.sources import SourceUpdate
 
 DEFAULT_MAX_FILE_BYTES: Final = 1_000_000  # nobody writes a longer note; each of its paragraphs would become a block
 
@@ -117,11 +121,13 @@ _MAX_PAGE_TAGS: Final = 1_000  # bounds the metadata of a page; each inner block
 
 
 class _VaultFile(NamedTuple):
-    """A file of the vault: path, page id and time of change."""
+    """A file of the vault: path, page id, size, and times of change."""
 
     path: str
     page_id: str
+    size: int
     modified_ns: int
+    changed_ns: int
 
     @property
     def folder(self) -> str:
@@ -136,15 +142,6 @@ class _VaultFile(NamedTuple):
         return bool(self.folder) and self.name[: -len(_NOTE)].casefold() == posixpath.basename(self.folder).casefold()
 
 
-class _PendingLink(NamedTuple):
-    """A link to be resolved once all notes are known."""
-
-    source: str
-    page: str
-    path: str
-    reference: Reference
-
-
 def is_vault(path: Path) -> bool:
     """True for every folder; a folder without notes is an empty vault."""
     return path.is_dir()
@@ -152,26 +149,43 @@ def is_vault(path: Path) -> bool:
 
 def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
     """Every note and canvas of a vault as blocks, then the links; a Notice for anything left out."""
+    return _read(folder, _Vault(max_file_bytes, VaultState()))
+
+
+def update_vault(folder: Path, state: str) -> SourceUpdate:
+    """The notes changed since an earlier update, and links that lead elsewhere now; everything without a state."""
+    vault = _Vault(DEFAULT_MAX_FILE_BYTES, VaultState.from_text(state))
+    return SourceUpdate(_read(folder, vault), vault.kept_blocks, vault.new_state)
+
+
+def _read(folder: Path, vault: _Vault) -> Iterator[Record]:
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise WorkspaceMissing("folder", str(folder), f"cannot be read: {error.strerror}") from error
     try:
-        yield from _Vault(root, max_file_bytes).records()
+        yield from vault.records(root)
     finally:
         os.close(root)
 
 
 @dataclass(slots=True)
 class _Vault:
-    root: int
     max_file_bytes: int
+    earlier: VaultState
+    root: int = -1
     names: _NoteNames = field(default_factory=_NoteNames)
     folder_pages: dict[str, str] = field(default_factory=dict)
-    pending: list[_PendingLink] = field(default_factory=list)
+    notes: dict[str, NoteState] = field(default_factory=dict)
+    """What becomes of each note, by path."""
+    read: set[str] = field(default_factory=set)
+    """Paths of the notes read in this run; the others are as they were."""
+    moved: set[str] = field(default_factory=set)
+    """Ids of pages that are stored again because of their place alone."""
     notices: Notices = field(default_factory=Notices)
 
-    def records(self) -> Iterator[Record]:
+    def records(self, root: int) -> Iterator[Record]:
+        self.root = root
         files = self._listed()
         for file in files:
             self.names.add_note(storable_line(file.path), file.page_id)
@@ -179,9 +193,36 @@ class _Vault:
                 self.folder_pages.setdefault(file.folder, file.page_id)
         yield from self.notices.take()
         for place, file in enumerate(files):
-            yield from self._page(file, _FIRST_PAGE_POSITION + place)
+            position = _FIRST_PAGE_POSITION + place
+            known = self.earlier.unchanged(file.path, file.page_id, file.size, file.modified_ns, file.changed_ns)
+            yield from self._page(file, position) if known is None else self._known_page(file, position, known)
             yield from self.notices.take()
         yield from self._links()
+
+    def kept_blocks(self) -> list[str]:
+        """The ids of the blocks of all notes that are as they were."""
+        return [block for path, note in self.notes.items() if path not in self.read for block in note.blocks]
+
+    def new_state(self) -> str:
+        """The state for the next update."""
+        return VaultState(self.notes).to_text()
+
+    def _known_page(self, file: _VaultFile, position: int, known: NoteState) -> Iterator[Record]:
+        """Take over an unchanged note; the page is stored again if it has another place."""
+        page, parent = known.page, self._parent(file)
+        if page is None or (page.parent, page.position) != (parent, position):
+            if page is None:
+                yield from self._page(file, position)
+                return
+            page = replace(page, parent=parent, position=position)
+            self.moved.add(page.id)
+            yield page
+        self.names.add_aliases(file.page_id, known.aliases)
+        for path, title, block_id in known.headings:
+            self.names.add_heading(file.page_id, path, title, block_id)
+        for anchor, block_id in known.anchors:
+            self.names.add_anchor(file.page_id, anchor, block_id)
+        self.notes[file.path] = replace(known, page=page)
 
     def _listed(self) -> list[_VaultFile]:
         """The notes, folder notes first in their folder: a parent must come before the children."""
@@ -196,7 +237,8 @@ class _Vault:
             elif isinstance(entry, PassedOver):
                 self.notices.append(not_read(entry.path, entry.reason))
             else:
-                files.append(_VaultFile(entry.path, _page_id(entry.path, used), entry.modified_ns))
+                page_id = _page_id(entry.path, used)
+                files.append(_VaultFile(entry.path, page_id, entry.size, entry.modified_ns, entry.changed_ns))
         self.notices.add_unread(others, "files that are no notes")
         return sorted(files, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
 
@@ -210,7 +252,8 @@ class _Vault:
         return self.folder_pages.get(folder)
 
     def _page(self, file: _VaultFile, position: int) -> Iterator[Record]:
-        where = storable_line(file.path)
+        where, begun = storable_line(file.path), time.time_ns()
+        self.read.add(file.path)
         data = read_bytes(self.root, file.path, self.max_file_bytes)
         text = ""
         if isinstance(data, Skip):
@@ -224,9 +267,17 @@ class _Vault:
             parent=self._parent(file),
             position=position,
         )
-        yield from (self._canvas if file.name.lower().endswith(_CANVAS) else self._note)(page, text)
+        state = FileState(b"", file.size, file.modified_ns, begun)
+        note = self.notes[file.path] = NoteState(file.page_id, state)
+        is_canvas = file.name.lower().endswith(_CANVAS)
+        for record in (self._canvas if is_canvas else self._note)(page, text, note):
+            if isinstance(record, Block):
+                note.blocks.append(record.id)
+            if isinstance(record, Block) and record.id == page.id and not is_canvas:
+                note.page = record
+            yield record
 
-    def _note(self, page: MarkdownPage, text: str) -> Iterator[Record]:
+    def _note(self, page: MarkdownPage, text: str, note: NoteState) -> Iterator[Record]:
         front = read_front_matter(text)
         board = is_board(front.properties)
         body = "\n".join(text.split("\n")[front.lines :]) if front.lines else text
@@ -240,18 +291,24 @@ class _Vault:
             self.notices.add(page.source_path, problem)
         page = replace(page, last_modified=_changed(front.properties, page))
         inside = list(lay_out(page, read.roots))
-        yield self._page_block(page, front.properties, inside, text.count("\n") + 1)
+        yield self._page_block(page, front.properties, inside, text.count("\n") + 1, note)
         for block, piece in inside:
-            self._remember(page, block, piece)
+            self._remember(page, block, piece, note)
             yield block
 
     def _page_block(
-        self, page: MarkdownPage, properties: Mapping[str, Any], inside: list[tuple[Block, MarkdownPiece]], lines: int
+        self,
+        page: MarkdownPage,
+        properties: Mapping[str, Any],
+        inside: list[tuple[Block, MarkdownPiece]],
+        lines: int,
+        note: NoteState,
     ) -> Block:
         aliases = _texts(properties, "aliases", "alias")
         self.names.add_aliases(page.id, aliases)
+        note.aliases.extend(aliases)
         for value in _strings(properties.values()):
-            self._note_references(page.id, page, value)
+            _note_references(page.id, value, note)
         tagged = dict.fromkeys(tag.lstrip("#") for tag in _texts(properties, "tags", "tag"))
         tagged |= dict.fromkeys(tag for block, _ in inside for tag in block.metadata.get("tags", ()))
         derived = {"tags": list(tagged)[:_MAX_PAGE_TAGS], "aliases": aliases}
@@ -269,19 +326,17 @@ class _Vault:
             metadata={**properties, **{name: values for name, values in derived.items() if values}},
         )
 
-    def _remember(self, page: MarkdownPage, block: Block, piece: MarkdownPiece) -> None:
+    def _remember(self, page: MarkdownPage, block: Block, piece: MarkdownPiece, note: NoteState) -> None:
         if piece.type is BlockType.HEADING:
-            self.names.add_heading(page.id, block.id[len(page.id) + 1 :], piece.title, block.id)
+            path = block.id[len(page.id) + 1 :]
+            self.names.add_heading(page.id, path, piece.title, block.id)
+            note.headings.append((path, piece.title, block.id))
         elif piece.anchor:
             self.names.add_anchor(page.id, piece.anchor, block.id)
-        self._note_references(block.id, page, piece.text)
+            note.anchors.append((piece.anchor, block.id))
+        _note_references(block.id, piece.text, note)
 
-    def _note_references(self, source: str, page: MarkdownPage, text: str) -> None:
-        for reference in dict.fromkeys(references(text)):
-            if not reference.is_external and reference.destination:
-                self.pending.append(_PendingLink(source, page.id, page.source_path, reference))
-
-    def _canvas(self, page: MarkdownPage, text: str) -> Iterator[Record]:
+    def _canvas(self, page: MarkdownPage, text: str, note: NoteState) -> Iterator[Record]:
         canvas = read_canvas(page, text)
         if canvas.problem:
             self.notices.add(page.source_path, f"not read: {canvas.problem}")
@@ -297,17 +352,35 @@ class _Vault:
         )
         for card in canvas.cards:
             yield card.block
-            self._note_references(card.block.id, page, card.text)
+            _note_references(card.block.id, card.text, note)
             if card.file:
-                embed = Reference(card.file, card.file, embeds=True, wiki=True)
-                self.pending.append(_PendingLink(card.block.id, page.id, page.source_path, embed))
+                note.references.append(NoteReference(card.block.id, card.file, embeds=True, wiki=True))
         yield from canvas.arrows
 
     def _links(self) -> Iterator[Link]:
-        for source, page, path, reference in self.pending:
-            target = self.names.resolve(reference.destination, path, page, relative=not reference.wiki)
-            kind = LinkKind.EMBEDS if reference.embeds else LinkKind.MENTIONS
-            yield Link(source=source, kind=kind, name=reference.destination, target=target)
+        """The links of all notes read and of all blocks whose links lead elsewhere now."""
+        for path, note in self.notes.items():
+            where = storable_line(path)
+            targets = [
+                self.names.resolve(reference.destination, where, note.page_id, relative=not reference.wiki)
+                for reference in note.references
+            ]
+            pairs = list(zip(note.references, targets, strict=True))
+            again = set(note.blocks) if path in self.read else self.moved
+            again = again | {reference.source for reference, target in pairs if reference.target != target}
+            note.references = [reference._replace(target=target) for reference, target in pairs]
+            for reference in note.references:
+                if reference.source in again:
+                    kind = LinkKind.EMBEDS if reference.embeds else LinkKind.MENTIONS
+                    name, target = reference.destination, reference.target
+                    yield Link(source=reference.source, kind=kind, name=name, target=target)
+
+
+def _note_references(source: str, text: str, note: NoteState) -> None:
+    for reference in dict.fromkeys(references(text)):
+        if not reference.is_external and reference.destination:
+            found = NoteReference(source, reference.destination, embeds=reference.embeds, wiki=reference.wiki)
+            note.references.append(found)
 
 
 def _page_id(path: str, used: dict[str, int]) -> str:

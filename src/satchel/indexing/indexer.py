@@ -6,6 +6,7 @@ moved file are found by content. Every commit is complete: an interruption loses
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -26,9 +27,11 @@ from satchel.indexing.changes import (
     is_document_name,
     skipped_fact,
 )
+from satchel.indexing.prepared_files import PreparedFiles, reader_version
+from satchel.indexing.tree_sketch import sketch_of
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, opened_folder, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
-from satchel.models.files import DOCUMENT_KINDS, PASSED_OVER, SKIPPED
+from satchel.models.files import DOCUMENT_KINDS, PASSED_OVER, READER, SKETCH, SKIPPED
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
     from satchel.models.files import FileState
     from satchel.ports.embedder import Embedder
+    from satchel.ports.prepared_cache import PreparedCache
     from satchel.ports.store import Store, StoreWriter
     from satchel.ports.workers import Vectors, Workers, WorkersMaker
 
@@ -117,6 +121,11 @@ class Indexer:
     workers: WorkersMaker | None = None
     without: str = ""
     documents: DocumentPolicy = NO_DOCUMENTS
+    cache: PreparedCache | None = None
+
+    @cached_property
+    def _prepared_files(self) -> PreparedFiles:
+        return PreparedFiles(self.cache, self.documents, self.embedder)
 
     @cached_property
     def lookout(self) -> Lookout:
@@ -163,7 +172,12 @@ class Indexer:
                 report.pass_over(path, note.removeprefix(PASSED_OVER))
 
     def _prepare_store(self, changes: Changes) -> None:
+        version = reader_version()
+        is_whole = not self.store.generation or self.store.fact(READER) == version
         with self.store.write() as writer:
+            # An index with files of different readers must not be the seed of another index.
+            writer.set_fact(READER, version if is_whole else "")
+            writer.set_fact(SKETCH, json.dumps(sketch_of(self.root)))
             writer.set_fact(SKIPPED, skipped_fact(changes.passed))
             writer.settle_embedder(self.embedder.name, self.embedder.dimensions)
             if not any(map(is_document_name, self.store.files())):
@@ -186,7 +200,7 @@ class Indexer:
                 untrusted=changes.paths,
             )
             try:
-                for done, file in enumerate(_prepared(loader.load(changes.suspect), workers, stored), 1):
+                for done, file in enumerate(self._prepared(loader.load(changes.suspect), workers, stored), 1):
                     batch.add(*file)
                     if len(batch.unembedded) >= _EMBED_AT_TEXTS:
                         self._embed(batch)
@@ -200,8 +214,45 @@ class Indexer:
                 raise
             finally:
                 report.notes += workers.notes
+                report.notes += self._prepared_files.close()
             batch.missing = [path for path in changes.missing if path in stored]
             self._commit(batch, report, stored)
+
+    def _prepared(
+        self, loaded: Iterator[Loaded], workers: Workers, stored: Mapping[str, FileState]
+    ) -> Iterator[tuple[Loaded, Outline, Vectors | None]]:
+        """Each file with an outline and vectors; files without work to do pass through in order."""
+        waiting: dict[str, Loaded] = {}
+        settled: list[Loaded] = []
+        hashes = {state.content_hash for state in stored.values()}
+
+        def jobs() -> Iterator[Job]:
+            for file in loaded:
+                if file.is_settled:
+                    settled.append(file)
+                    continue
+                waiting[file.path] = file._replace(data=None)
+                known = self._prepared_files.find(file)
+                if known is not None:
+                    yield Job(file.path, prepared=known, embed=False)
+                    continue
+                # The store has the vectors of a moved file.
+                is_new = file.state is not None and file.state.content_hash not in hashes
+                yield Job(file.path, file.text, file.data, embed=is_new)
+
+        for prepared in chain(workers.prepare(jobs()), (None,)):
+            for file in settled:
+                yield file, Outline(None, note=file.note), None
+            settled.clear()
+            if prepared is None:
+                continue
+            self._prepared_files.keep(prepared)
+            file = waiting.pop(prepared.path)
+            if prepared.unreadable:
+                file = file._replace(reason=prepared.unreadable)
+                yield file, Outline(None, note=file.note), None
+            else:
+                yield file._replace(text=prepared.text or file.text), prepared.outline, prepared.vectors
 
     def _load_of(self, changes: Changes) -> Load:
         documents = sum(file.size for file in changes.suspect if self.documents.takes(file.path))
@@ -214,13 +265,14 @@ class Indexer:
         with self.store.write() as writer:
             lacking = sorted(writer.lacking(batch.unembedded))
         if lacking:
-            batch.add_vectors(lacking, self.embedder.embed_texts([batch.unembedded[key] for key in lacking]))
+            batch.rows.update(self._prepared_files.embed({key: batch.unembedded[key] for key in lacking}))
         batch.unembedded.clear()
 
     def _commit(self, batch: CommitBatch, report: IndexReport, stored: Mapping[str, FileState]) -> None:
         if not batch.changes and not batch.missing:
             return
         self._embed(batch)
+        self._prepared_files.save()
         with self.store.write() as writer:
             written = self._written_since(stored)
             for path in batch.missing:
@@ -270,36 +322,6 @@ class Indexer:
                 report.notes += [f"{loaded.path}: {change.outline.note}"] if change.outline.note else []
         if loaded.reason:
             report.pass_over(loaded.path, loaded.reason)
-
-
-def _prepared(
-    loaded: Iterator[Loaded], workers: Workers, stored: Mapping[str, FileState]
-) -> Iterator[tuple[Loaded, Outline, Vectors | None]]:
-    """Each file with an outline and vectors; files without work to do pass through in order."""
-    waiting: dict[str, Loaded] = {}
-    settled: list[Loaded] = []
-    hashes = {state.content_hash for state in stored.values()}
-
-    def jobs() -> Iterator[Job]:
-        for file in loaded:
-            if file.is_settled:
-                settled.append(file)
-            else:
-                waiting[file.path] = file._replace(data=None)
-                # The store has the vectors of a moved file.
-                is_new = file.state is not None and file.state.content_hash not in hashes
-                yield Job(file.path, file.text, file.data, embed=is_new)
-
-    for prepared in chain(workers.prepare(jobs()), (None,)):
-        for file in settled:
-            yield file, Outline(None, note=file.note), None
-        settled.clear()
-        if prepared is not None and prepared.unreadable:
-            file = waiting.pop(prepared.path)._replace(reason=prepared.unreadable)
-            yield file, Outline(None, note=file.note), None
-        elif prepared is not None:
-            file = waiting.pop(prepared.path)
-            yield file._replace(text=prepared.text or file.text), prepared.outline, prepared.vectors
 
 
 def _is_overtaken(file: Loaded, written: Mapping[str, FileState]) -> bool:

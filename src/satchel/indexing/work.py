@@ -93,6 +93,9 @@ class LocalWorkers:
 
     def _begin(self, job: Job) -> Callable[[], Prepared]:
         """Start a job; the returned function waits for the result."""
+        if job.prepared is not None:
+            known = job.prepared
+            return lambda: known
         if job.data is not None:
             return self._readers.submit(job.path, job.data, partial(_outlined, job.path)).result
         from satchel.indexing.parse import SourceFile, is_tame, read_outline

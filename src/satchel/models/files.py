@@ -210,6 +210,13 @@ SKIPPED: Final = "skipped"
 """Key of the fact in the store: the files skipped without reading, as JSON (`SkippedFile`)."""
 
 
+READER: Final = "reader"
+"""Key of the fact in the store: the version of the readers of all its files; "" if different versions read them."""
+
+SKETCH: Final = "sketch"
+"""Key of the fact in the store: the sketch of the indexed folder, as JSON (`satchel.indexing.tree_sketch`)."""
+
+
 class SkippedFile(NamedTuple):
     """A file (or a folder, with a final `/`) left out of the index, with the reason."""
 

@@ -24,6 +24,8 @@ class Job(NamedTuple):
     data: bytes | None = None
     embed: bool = True
     """True to embed the pieces; False if the store probably has the vectors already."""
+    prepared: Prepared | None = None
+    """The prepared file, if an earlier run has made it: then only passed on, in its place among the others."""
 
 
 class Vectors(NamedTuple):

@@ -320,7 +320,7 @@ class AutoIndex:
             from satchel.service.importing import import_again
 
             try:
-                report = import_again(self._engine.workspace, source)
+                report = import_again(self._engine.workspace, source, only_changes=True)
             except InvalidInput as error:
                 _log.warning("a source has changed and was not imported again: %s", type(error).__name__)
                 run.tell(f"{source.path} has changed and was not imported again: {error}", is_problem=True)

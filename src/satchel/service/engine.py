@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
+    from satchel.ports.prepared_cache import PreparedCache
     from satchel.ports.store import Store, StoreFacts
     from satchel.ports.workers import WorkersMaker
     from satchel.tokens.counter import TokenCounter
@@ -107,6 +108,8 @@ class ContextEngine:
         clock: Callable[[], datetime] | None = None,
         model: str = "gpt-4o",
         is_here: bool = True,
+        cache: PreparedCache | None = None,
+        seed: Callable[[], bool] | None = None,
     ) -> None:
         self.root = root
         self.folder = Folder(root, max_file_bytes, documents, is_here)
@@ -117,6 +120,8 @@ class ContextEngine:
         self.context_config = context_config
         self._cross_encoder = cross_encoder
         self._workers = workers
+        self._cache = cache
+        self._seed = seed
         self._without = without
         self._history_commits = history_commits
         self._clock = clock or (lambda: datetime.now(UTC))
@@ -165,8 +170,15 @@ class ContextEngine:
         """Find the changes in the folder since the last index run."""
         from satchel.indexing.changes import Lookout
 
+        self._start_from_sibling()
         folder = self.folder
         return Lookout(self.folder_here(), self.store, folder.max_file_bytes, self._without, folder.documents).changes()
+
+    def _start_from_sibling(self) -> None:
+        """Start a new index as a copy of the index of a similar folder, if there is one."""
+        seed, self._seed = self._seed, None
+        if seed is not None and not self.store.generation:
+            seed()
 
     def is_current(self, changes: Changes) -> bool:
         """True if the index reflects the folder, given the changes of the folder."""
@@ -177,6 +189,7 @@ class ContextEngine:
         """Refresh the store from the folder; only changed files are read."""
         from satchel.indexing.indexer import Indexer
 
+        self._start_from_sibling()
         indexer = Indexer(
             self.folder_here(),
             self.store,
@@ -185,6 +198,7 @@ class ContextEngine:
             documents=self.folder.documents,
             workers=self._workers,
             without=self._without,
+            cache=self._cache,
         )
         report = indexer.run(changes, watcher)
         if self._history_commits:

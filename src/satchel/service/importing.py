@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from satchel.errors import InvalidInput
-from satchel.importers import IMPORTERS, detect_importer, read_records
+from satchel.importers import IMPORTERS, detect_importer, read_update
 from satchel.importers.jsonl import record_from, write_jsonl
-from satchel.workspace.blocks import Edit, ImportReport, Source, Workspace
+from satchel.workspace.blocks import Edit, ImportReport, Workspace
+from satchel.workspace.sources import Source
 
 if TYPE_CHECKING:
     from satchel.models.request import ConversationMessage
@@ -37,14 +38,20 @@ def import_source(
     return report
 
 
-def import_again(workspace: Workspace, source: Source, watch: Callable[[int], None] | None = None) -> ImportReport:
-    """Import the current state of a source; blocks no longer in the source are removed."""
+def import_again(
+    workspace: Workspace, source: Source, watch: Callable[[int], None] | None = None, *, only_changes: bool = False
+) -> ImportReport:
+    """Import the current state of a source; blocks no longer in the source are removed.
+
+    With `only_changes`, importers that can do so read only what changed since the last import.
+    """
     importer = IMPORTERS.get(source.kind)
-    records = read_records(source.kind, Path(source.path), source.prefix)
+    state = workspace.import_state(source) if only_changes else ""
+    update = read_update(source.kind, Path(source.path), source.prefix, state)
     if importer.only_adds:
-        report = workspace.load(records, watch=watch)
+        report = workspace.load(update.records, watch=watch)
     else:
-        report = workspace.load_source(source, records, watch)
+        report = workspace.load_source(source, update, watch)
     report.kind = source.kind
     return report
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
 from satchel.models.files import PASSED_OVER, SAME_AS
 from satchel.service.factory.opening import FolderPlace, Place, open_engine, root_and_place, settings_at
+from satchel.service.factory.sharing import prepared_cache
 
 if TYPE_CHECKING:
     from satchel.ports.store import StoreFacts
@@ -30,6 +31,8 @@ class IndexOverview:
     missing: int = 0
     to_look_at: int = 0
     skipped: int = 0
+    shared_bytes: int = 0
+    """Size of the cache of prepared files, which all indexes in the same parent folder share."""
     unread: Mapping[str, str]
     partly_read: Mapping[str, str]
     origins: Mapping[str, str]
@@ -40,6 +43,7 @@ class IndexOverview:
         if self.facts is None:
             return where
         counts = {"changed": self.changed, "deleted": self.missing, "skipped": self.skipped}
+        counts["shared_bytes"] = self.shared_bytes
         files = {"unread": dict(self.unread), "partly_read": dict(self.partly_read)}
         return where | self.facts._asdict() | counts | files | {"settings": dict(self.origins)}
 
@@ -56,6 +60,7 @@ def index_overview(path: str, changed_settings: Mapping[str, Any]) -> IndexOverv
         facts, notes = engine.status(), engine.store.notes()
         changes = engine.changes() if engine.is_here else None
     unread, partly_read = split_notes(notes)
+    cache = prepared_cache(place.folder, settings)
     return IndexOverview(
         root=root,
         place=place.shown,
@@ -64,6 +69,7 @@ def index_overview(path: str, changed_settings: Mapping[str, Any]) -> IndexOverv
         missing=len(changes.missing) if changes else 0,
         to_look_at=changes.to_look_at if changes else 0,
         skipped=len(unread) + (len(changes.passed) if changes else 0),
+        shared_bytes=cache.size() if cache else 0,
         unread=unread,
         partly_read=partly_read,
         origins=configure(root, heed_project=False).origins,
@@ -80,7 +86,7 @@ def split_notes(notes: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str
 def remove_index(
     path: str, changed_settings: Mapping[str, Any], *, every: bool = False, force: bool = False
 ) -> tuple[list[str], str]:
-    """Remove the index of a workspace, or with `every` all indexes in the same parent folder.
+    """Remove the index of a workspace, or with `every` all indexes in the same parent folder and what they share.
 
     Returns the removed places, and the place of the workspace's own index. Without `force`, an index with blocks beside
     the files raises an error: indexing would not bring these blocks back.
@@ -95,7 +101,16 @@ def remove_index(
     removed = [doomed for doomed in places if (doomed.folder.is_dir() if doomed.folder else doomed.is_there())]
     for doomed in removed:
         doomed.remove()
+    if every:
+        remove_prepared_files(path, changed_settings)
     return [doomed.shown for doomed in removed], place.shown
+
+
+def remove_prepared_files(path: str, changed_settings: Mapping[str, Any]) -> str:
+    """Remove the cache of prepared files; returns its place, or "" if there is none. Indexes are not touched."""
+    settings = settings_at(path, changed_settings, heed_project=False)
+    cache = prepared_cache(root_and_place(path, settings)[1].folder, settings)
+    return str(cache.folder) if cache and cache.clear() else ""
 
 
 def _refuse_to_lose_blocks(place: Place) -> None:

@@ -13,11 +13,10 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,68 +26,11 @@ from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Action, Activity, Block, Link, LinkKind, Notice, Policy, Record
 from satchel.models.checks import as_choice
 from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
+from satchel.workspace.sources import Source, SourceUpdate, fingerprint, note_hash
 
 if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A folder or file read by an importer, with the fingerprint of the files at import time."""
-
-    kind: str
-    """The importer's name."""
-    path: str
-    prefix: str = ""
-    """Prefix of the block ids, for sources whose ids would collide."""
-    replaces: tuple[str, ...] = ()
-    """Suffixes of files that are now blocks and are no longer indexed as files."""
-    fingerprint: str = ""
-    imported_ns: int = 0
-
-    @property
-    def name(self) -> str:
-        """The name of the source in the workspace: kind, path and prefix."""
-        return f"{self.kind}:{self.path}" + (f" as {self.prefix}" if self.prefix else "")
-
-    @property
-    def is_there(self) -> bool:
-        """True if the source's path still exists."""
-        return os.path.exists(self.path)
-
-    def has_changed(self, path: str) -> bool:
-        """True if a file of the source was written to after the import."""
-        try:
-            return os.lstat(os.path.join(self.path, path)).st_mtime_ns > self.imported_ns
-        except OSError:
-            return True
-
-
-def fingerprint(path: str) -> str:
-    """A hash of the names, sizes and times of all files below the path; no file is opened."""
-    digest = blake2b(digest_size=16)
-    for name, info in sorted(list_files(path)):
-        digest.update(f"{name}\0{info.st_size}\0{info.st_mtime_ns}\0{info.st_ctime_ns}\n".encode("utf-8", "replace"))
-    return digest.hexdigest()
-
-
-def list_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the relative path and status of each file below a folder (not in hidden folders).
-
-    For the path of a file, yield that file under an empty name.
-    """
-    if not os.path.isdir(path):
-        yield "", os.stat(path)
-        return
-    for folder, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            place = os.path.join(folder, name)
-            try:
-                yield os.path.relpath(place, path), os.lstat(place)
-            except OSError:
-                continue
 
 
 # Texts that wait for the embedder: more would hold a large import in memory, fewer call the embedder more often.
@@ -107,6 +49,8 @@ _LINE_NUMBER_LIMIT: Final = 2**31
 _LOCK_TIMEOUT_S: Final = 30
 
 _SOURCES_FACT: Final = "sources"
+_STATE_FACT: Final = "imported "
+"""The beginning of the name of the fact with a source's import state; the name of the source follows."""
 
 
 @dataclass(slots=True)
@@ -146,26 +90,29 @@ class Workspace:
         with self._store.lock(wait=_LOCK_TIMEOUT_S), self._store.write() as writer:
             writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
 
-    def load(
-        self, records: Iterable[Record], *, origin: str | None = None, watch: Callable[[int], None] | None = None
-    ) -> ImportReport:
-        """Import records in one commit; remove blocks of `origin` that are no longer among the records."""
-        report = ImportReport()
+    def load(self, records: Iterable[Record], *, watch: Callable[[int], None] | None = None) -> ImportReport:
+        """Import records in one commit."""
         with self.edit() as edit:
-            loader = _Loader(edit, report, origin)
-            for count, record in enumerate(records, start=1):
-                loader.take(record)
-                if watch is not None:
-                    watch(count)
-            earlier_ids = self._store.blocks_from(origin) if origin else []
-            if earlier_ids and not report.counts["block"]:
-                problem = (
-                    f"contains no blocks now; the {len(earlier_ids):,} blocks of its last import were not removed."
-                )
-                remedy = "Check the source, or remove the blocks with `satchel workspace forget`"
-                raise InvalidInput("source", origin, f"{problem} {remedy}")
-            loader.finish(earlier_ids)
+            report = self._load(edit, SourceUpdate(records), None, watch)
         report.generation = self._store.generation
+        return report
+
+    def _load(
+        self, edit: Edit, update: SourceUpdate, origin: str | None, watch: Callable[[int], None] | None
+    ) -> ImportReport:
+        """Import records; remove blocks of `origin` that are neither among the records nor kept."""
+        report = ImportReport()
+        loader = _Loader(edit, report, origin)
+        for count, record in enumerate(update.records, start=1):
+            loader.take(record)
+            if watch is not None:
+                watch(count)
+        earlier_ids, kept = self._store.blocks_from(origin) if origin else [], update.kept()
+        if earlier_ids and not report.counts["block"] and not kept:
+            problem = f"contains no blocks now; the {len(earlier_ids):,} blocks of its last import were not removed."
+            remedy = "Check the source, or remove the blocks with `satchel workspace forget`"
+            raise InvalidInput("source", origin, f"{problem} {remedy}")
+        loader.finish(earlier_ids, kept)
         return report
 
     def records(self) -> Iterator[Record]:
@@ -175,23 +122,35 @@ class Workspace:
     def sources(self) -> dict[str, Source]:
         """The imported sources by name, with their fingerprints at import time."""
         stored = json.loads(self._store.fact(_SOURCES_FACT) or "{}")
-        return {name: Source(**fields | {"replaces": tuple(fields["replaces"])}) for name, fields in stored.items()}
+        lists = ("replaces", "told")
+        return {
+            name: Source(**fields | {field: tuple(fields.get(field, ())) for field in lists})
+            for name, fields in stored.items()
+        }
+
+    def import_state(self, source: Source) -> str:
+        """What the importer of a source noted at the last import; "" if nothing."""
+        return str(self._store.fact(_STATE_FACT + source.name) or "")
 
     def load_source(
-        self, source: Source, records: Iterable[Record], watch: Callable[[int], None] | None = None
+        self, source: Source, update: SourceUpdate, watch: Callable[[int], None] | None = None
     ) -> ImportReport:
         """Import the records of a source in one commit and store the source.
 
-        Blocks of an earlier import that the source no longer contains are removed.
+        Blocks of an earlier import that the source no longer contains are removed. Notes told before are left out.
         """
         imported = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
-        report = self.load(records, origin=source.name, watch=watch)
-        if report.counts["block"] or source.name in self.sources():
-            with self._store.lock(wait=_LOCK_TIMEOUT_S), self._store.write() as writer:
-                writer.set_fact(_SOURCES_FACT, _as_json(self.sources() | {source.name: imported}))
-                for path in self._replaced_files(source):
-                    writer.drop(path)
-            self._store.catch_up()
+        with self.edit() as edit:
+            report = self._load(edit, update, source.name, watch)
+            hashes = [note_hash(note) for note in report.notes]
+            report.notes = [note for note, key in zip(report.notes, hashes, strict=True) if key not in source.told]
+            imported = replace(imported, told=tuple(dict.fromkeys((*source.told, *hashes)))[-_MAX_NOTES:])
+            sources = self.sources()
+            if report.counts["block"] or source.name in sources:
+                edit.set_fact(_SOURCES_FACT, _as_json(sources | {source.name: imported}))
+                edit.set_fact(_STATE_FACT + source.name, update.state())
+                edit.drop_files(self._replaced_files(source))
+        report.generation = self._store.generation
         return report
 
     def _replaced_files(self, source: Source) -> list[str]:
@@ -221,6 +180,8 @@ class Workspace:
             for block in blocks:
                 edit.remove(block)
             edit.set_fact(_SOURCES_FACT, _as_json(remaining))
+            for key in known.keys() - remaining.keys():
+                edit.set_fact(_STATE_FACT + key, "")
         return len(blocks)
 
     def changed_sources(self) -> list[Source]:
@@ -342,6 +303,11 @@ class Edit:
         """Store a fact (a named text) about the workspace."""
         self._writer.set_fact(name, value)
 
+    def drop_files(self, paths: Iterable[str]) -> None:
+        """Remove indexed files."""
+        for path in paths:
+            self._writer.drop(path)
+
     def embed(self) -> None:
         """Embed and store the vectors that the new blocks lack."""
         lacking = sorted(self._writer.lacking(self._texts))
@@ -373,15 +339,21 @@ class _Loader:
                 self._waiting.append(record)
         self._report.counts[type(record).__name__.lower()] += 1
 
-    def finish(self, earlier_ids: Iterable[str]) -> None:
+    def finish(self, earlier_ids: Iterable[str], kept: Collection[str]) -> None:
+        unlinked = set(self._seen)
         for record in self._waiting:
             try:
+                if self._source is not None and isinstance(record, Link) and record.source not in unlinked:
+                    # A kept block with links to other blocks than before comes with all its links.
+                    unlinked.add(record.source)
+                    self._edit.unlink(record.source)
                 self._edit.add(record)
             except UnknownBlock as error:
                 kind = type(record).__name__.lower()
                 self._report.counts[kind] -= 1
                 self._note(f"the {kind} was left out: {error}")
-        gone = [block_id for block_id in earlier_ids if block_id not in self._seen]
+        there = self._seen.union(kept)
+        gone = [block_id for block_id in earlier_ids if block_id not in there]
         closed = [block_id for block_id in gone if self._edit.is_closed(block_id)]
         for block_id in gone:
             self._edit.remove(block_id)

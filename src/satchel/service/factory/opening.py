@@ -25,6 +25,7 @@ from satchel.service.factory.adapters import (
     make_page_embedder,
     make_workers,
 )
+from satchel.service.factory.sharing import prepared_cache, seeding
 from satchel.service.settings import Settings, configure, index_folder
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class FolderPlace:
 
     def remove(self) -> None:
         """Remove the files of the index, and the folder if no more files are in the folder."""
-        for path in (*self.folder.glob("truth.sqlite*"), *self.folder.glob("derived/*"), self.folder / "write.lock"):
+        databases = (*self.folder.glob("truth.sqlite*"), *self.folder.glob("seed.part*"))
+        for path in (*databases, *self.folder.glob("derived/*"), self.folder / "write.lock"):
             path.unlink(missing_ok=True)
         for place in (self.folder / "derived", self.folder):
             with suppress(OSError):
@@ -204,9 +206,10 @@ def open_engine(
     # Create the embedder first: if its model is missing, nothing is created on disk.
     model = embedder or make_embedder(settings)
     documents = make_document_policy(root, settings)
+    store = _complete(place)
     return ContextEngine(
         root,
-        _complete(place),
+        store,
         model,
         max_file_bytes=settings.max_file_bytes,
         workers=make_workers(settings, documents, model, is_ours=embedder is None),
@@ -219,6 +222,8 @@ def open_engine(
         documents=documents,
         without=f"{own.relative_to(root).as_posix()}/" if own is not None and own.is_relative_to(root) else "",
         is_here=not is_database(path),
+        cache=prepared_cache(place.folder, settings, model if embedder is None else None),
+        seed=seeding(place.folder, store, root, model),
     )
 
 

@@ -155,12 +155,15 @@ class Manifest(NamedTuple):
     mark: str = ""
 
 
+MANIFEST_NAME: Final = "current.json"
+
+
 class Derived:
     """The folder of segments."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._current = folder / "current.json"
+        self._current = folder / MANIFEST_NAME
 
     def stamp(self) -> tuple[int, int] | None:
         """A value that changes with every change of the manifest."""

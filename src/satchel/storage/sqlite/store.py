@@ -7,12 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -216,6 +217,16 @@ class EmbeddedStore(RelationalReader):
                 raise IndexUnwritable(str(self._folder), error.strerror or str(error)) from error
             self._db.execute("DELETE FROM gone WHERE generation <= ?", (self._derived.manifest().generation,))
             return done
+
+    def replace_contents(self, other: Path) -> None:
+        """Replace everything in the database by the content of another file, in a single commit."""
+        with (
+            self.lock(),
+            map_sqlite_errors(self._folder),
+            closing(apsw.Connection(os.fspath(other))) as source,
+            self._db.backup("main", source, "main") as backup,
+        ):
+            backup.step()
 
     def tidy(self) -> None:
         """Delete vectors without a piece, and shrink the write-ahead log."""
