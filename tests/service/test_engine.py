@@ -380,14 +380,17 @@ def test_an_index_is_not_searched_with_vectors_of_another_model(
 
 def test_links_lead_from_tests_to_what_they_test_and_from_imports_to_files(engine: ContextEngine) -> None:
     store = engine.store
-    tested = store.links_from("tests/test_client.py#test_backoff_delay_grows", Filters())
+    asked = ["tests/test_client.py#test_backoff_delay_grows", "src/client.py"]
+    tested, imported = (store.links_from(asked, Filters())[block] for block in asked)
     assert [(link.kind, link.target) for link in tested] == [("tests", "src/client.py#fetch")]
-    assert [link.source for link in store.links_to("src/client.py#fetch", Filters(), kind=LinkKind.TESTS)] == [
-        "tests/test_client.py#test_backoff_delay_grows"
-    ]
-    imported = [link for link in store.links_from("src/client.py", Filters()) if link.kind is LinkKind.IMPORTS]
-    assert {link.target for link in imported} == {"src/retry.py", "src/retry.py#Backoff"}
-    assert "src/client.py" in {link.source for link in store.links_to("src/retry.py", Filters())}
+    assert {link.target for link in imported if link.kind is LinkKind.IMPORTS} == {
+        "src/retry.py",
+        "src/retry.py#Backoff",
+    }
+    back = store.links_to(["src/client.py#fetch", "src/retry.py"], Filters())
+    testing = [link.source for link in back["src/client.py#fetch"] if link.kind is LinkKind.TESTS]
+    assert testing == ["tests/test_client.py#test_backoff_delay_grows"]
+    assert "src/client.py" in {link.source for link in back["src/retry.py"]}
 
 
 def test_what_was_changed_lately_counts_a_little(folder: Path, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_is_asked_of_the_tables_is_the_same_text_for_every_reader(tmp_path:
             statements = told[name] = []
             store._db.exec_trace = lambda _, text, __, kept=statements: not kept.append(text)
             store.recent(readers)
-            store.links_to("reader00.py", readers)
+            store.links_to(["reader00.py"], readers)
             store.tasks(readers)
             store._db.exec_trace = None
         assert len(told[names[0]]) > 3
@@ -244,7 +244,7 @@ def test_files_that_may_not_be_read_change_neither_scores_nor_limits(tmp_path: P
         with contract.filled(folder, mine, caller, *others) as store:
             from satchel.ports.file_index import StoreQuery
 
-            links = store.links_from("y.py#work", bob)
+            links = store.links_from(["y.py#work"], bob)["y.py#work"]
             assert [link.target for link in links] == ["z.py#helper"]
             query = StoreQuery(terms={"common": 1.0, "rare": 1.0}, names=("helper",))
             found = store.search(query, bob, top_k=5)

@@ -167,7 +167,7 @@ def rights(store: Store) -> dict[str, Any]:
             seen,
             [store.text_of(path, filters) for path in files],
             store.trails(everything, filters),
-            {one: store.links_from(one, filters) for one in seen},
+            {one: store.links_from([one], filters).get(one, []) for one in seen},
             store.recent(filters),
             store.tasks(filters),
             store.documents(filters),

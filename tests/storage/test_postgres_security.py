@@ -803,13 +803,13 @@ FOR_READERS: dict[str, Reading] = {
     "block": lambda s, f: each(lambda one: s.block(one, f)),
     "blocks": lambda s, f: s.blocks(PLACES, f),
     "blocks_of": lambda s, f: each(lambda one: s.blocks_of(one, f), PATHS),
-    "children": lambda s, f: each(lambda one: s.children(one, f, limit=9)),
+    "children": lambda s, f: each(lambda one: s.children([one], f, limit=9).get(one, [])),
     "siblings": lambda s, f: each(lambda one: s.siblings(one, f, count=9)),
     "descendants": lambda s, f: each(lambda one: s.descendants([one], f, limit=99, deepest=9)),
     "trails": lambda s, f: s.trails(PLACES, f),
     "distances": lambda s, f: each(lambda one: s.distances(one, PLACES, f), IDS[:3]),
-    "links_from": lambda s, f: each(lambda one: s.links_from(one, f)),
-    "links_to": lambda s, f: each(lambda one: s.links_to(one, f)),
+    "links_from": lambda s, f: each(lambda one: s.links_from([one], f).get(one, [])),
+    "links_to": lambda s, f: each(lambda one: s.links_to([one], f).get(one, [])),
     "tasks": lambda s, f: (s.tasks(f), s.tasks(f, done=False, due_before=NOON, due_after=NOON)),
     "activity": lambda s, f: (s.activity(f), each(lambda one: s.activity(f, path=one), PATHS[:2])),
     "recent": lambda s, f: (
@@ -1046,8 +1046,10 @@ def remains(store: PostgresStore) -> list[str]:
             " coalesce(current_setting('satchel.readers', true), ''),"
             " coalesce(current_setting('satchel.lists', true), ''), current_setting('statement_timeout'),"
             " current_setting('lock_timeout'), current_setting('enable_indexscan'), current_setting('enable_sort'),"
-            f" {held}, (SELECT count(*) FROM pg_cursors), (SELECT count(*) FROM pg_prepared_statements),"
-            " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())".encode()
+            f" {held}, (SELECT count(*) FROM pg_cursors), (SELECT count(*) FROM pg_prepared_statements"
+            " WHERE statement ~ 'user[:]|group[:]'),"  # what is prepared is bound to values, and names nobody
+            " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())".encode(),
+            prepare=False,
         ).fetchone()
     assert row is not None
     *row, locks = row

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 import satchel
+from benchmarks.workspace_bench import requests
+from benchmarks.workspaces import NOW, workspace
 from satchel.errors import InvalidOption, WorkspaceMissing
 from tests.support.api import files, served
 from tests.support.postgres import workspace_url
@@ -63,6 +69,42 @@ def test_documents_are_not_taken_where_there_is_no_folder(
         assert api.owner.delete("/v1/documents/a.md").status_code == 422
         assert api.owner.post("/v1/context", json={"query": "how long to wait"}).status_code == 200
     assert not list(beside.rglob("*.md"))
+
+
+# Statements of a build with a focus, with those that begin, enter and end its six transactions.
+MOST_STATEMENTS = 66
+
+
+def test_a_build_asks_by_lists_of_keys_and_never_one_by_one(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: dict[int, list[int]] = {}
+    for blocks in (200, 2_000):
+        url = workspace_url(postgres, tmp_path / str(blocks))
+        with satchel.open_engine(store=url, index_dir=str(tmp_path / f"{blocks}"), clock=lambda: NOW) as engine:
+            engine.workspace.load(workspace(blocks))
+            for request in requests(engine, blocks, 12):
+                with statements(monkeypatch) as sent:
+                    payload = engine.build(request)
+                assert len(payload.items) > 5
+                counts.setdefault(blocks, []).append(len(sent))
+    # The first builds also learn what a cached view holds.
+    assert max(counts[200][2:] + counts[2_000][2:]) <= MOST_STATEMENTS, counts
+
+
+@contextmanager
+def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The statements that are sent, by all threads."""
+    sent: list[str] = []
+    execute: Any = psycopg.Cursor.execute
+
+    def noted(self: Any, query: Any, *values: Any, **more: Any) -> Any:
+        sent.append(str(query))
+        return execute(self, query, *values, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(psycopg.Cursor, "execute", noted)
+        yield sent
 
 
 @pytest.mark.slow

@@ -746,7 +746,7 @@ class World:
             block = store.block(one, filters)
             expect("block", None if block is None else block.id, one if one in seen else None)
             lists = {
-                "children": (store.children(one, filters, limit=3), model.children(one, seen)[:3]),
+                "children": (store.children([one], filters, limit=3).get(one, []), model.children(one, seen)[:3]),
                 "siblings": (store.siblings(one, filters, count=2), model.siblings(one, seen, 2)),
                 "descendants": (
                     store.descendants([one], filters, limit=9, deepest=3).get(one, []),
@@ -761,8 +761,8 @@ class World:
             expect("distances", store.distances(one, ids, filters),
                    {other: far for other, far in steps.items() if far is not None})  # fmt: skip
             for name, links, back in (
-                ("links_from", store.links_from(one, filters), False),
-                ("links_to", store.links_to(one, filters), True),
+                ("links_from", store.links_from([one], filters).get(one, []), False),
+                ("links_to", store.links_to([one], filters).get(one, []), True),
             ):
                 if one in seen or name not in self._known_faults:
                     told = sorted((each.source, each.kind.value, each.target or "", each.name) for each in links)

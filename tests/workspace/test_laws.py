@@ -266,10 +266,10 @@ def test_an_id_that_may_not_be_read_is_as_unknown_as_one_that_never_was(tmp_path
 def test_a_hidden_block_has_nothing_below_it_and_leads_nowhere(tmp_path: Path) -> None:
     with shared(tmp_path) as engine:
         store, mine = engine.store, filters(engine)
-        assert store.children("secret", mine, limit=9) == []
+        assert store.children(["secret"], mine, limit=9) == {}
         assert store.descendants(["secret"], mine, limit=9, deepest=9) == {}
-        assert store.links_from("secret", mine) == []
-        assert store.links_to("open", mine) == []
+        assert store.links_from(["secret"], mine) == {}
+        assert store.links_to(["open"], mine) == {}
         assert store.siblings("open", mine, count=2) == []
         assert [step.id for step in store.trails(["last"], mine)["last"]] == ["last", "open"]
 

@@ -47,8 +47,8 @@ class BlockTree(Protocol):
     def blocks_of(self, path: str, filters: Filters) -> list[Block]:
         """The blocks of a file, the file itself first, without their content, from top to bottom."""
 
-    def children(self, block_id: str, filters: Filters, *, limit: int) -> list[Block]:
-        """The first children of a block."""
+    def children(self, ids: Sequence[str], filters: Filters, *, limit: int) -> dict[str, list[Block]]:
+        """For each readable block with children the first of them."""
 
     def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
         """The nearest siblings of a block, `count` before and `count` after the block, nearest first."""
@@ -62,11 +62,11 @@ class BlockTree(Protocol):
     def distances(self, block_id: str, ids: Sequence[str], filters: Filters) -> dict[str, int]:
         """The number of steps through the readable tree from a block to each id; unreachable blocks are left out."""
 
-    def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
-        """The links from a block, resolved by name where the workspace defines the name."""
+    def links_from(self, ids: Sequence[str], filters: Filters, *, limit: int = 50) -> dict[str, list[Link]]:
+        """For each block with links the first of them, resolved by name where the workspace defines the name."""
 
-    def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
-        """The links to a block or to the block's name."""
+    def links_to(self, ids: Sequence[str], filters: Filters, *, limit: int = 50) -> dict[str, list[Link]]:
+        """For each block the first links to the block or to the block's name."""
 
     def tasks(
         self,

@@ -375,8 +375,9 @@ class ContextEngine:
         """The sufficiency of a workspace context, or None without a question."""
         if not request.query.strip():
             return None
-        hits = self.search(request.query, top_k=_JUDGED_HITS, filters=filters).hits
-        return judge(request.query, context, hits, self.store, filters)
+        with self.store.snapshot():
+            hits = self.search(request.query, top_k=_JUDGED_HITS, filters=filters).hits
+            return judge(request.query, context, hits, self.store, filters)
 
     def _stale_files(self, payload: ContextPayload) -> list[str]:
         """Notes about files changed or removed since their indexing, for the blocks in the payload."""
@@ -412,6 +413,7 @@ class ContextEngine:
             search=self.search,
             embedder=self.embedder,
             page_cache=self.page_cache,
+            generation=self.store.generation,
         )
 
     @cached_property

@@ -234,9 +234,12 @@ class BlockTreeContract(StoreSuite):
     def test_children_come_in_their_order_and_a_limit_holds(self, tmp_path: Path) -> None:
         blocks = [note("p"), *(note(f"c{i}", "p", 10 - i) for i in range(5))]
         with self.filled(tmp_path, *blocks) as store:
-            assert ids(store.children("p", EVERYTHING, limit=3)) == ["c4", "c3", "c2"]
-            assert store.children("nothing", EVERYTHING, limit=3) == []
-            assert store.children("p", EVERYTHING, limit=0) == []
+            assert ids(store.children(["p"], EVERYTHING, limit=3)["p"]) == ["c4", "c3", "c2"]
+            assert {of: ids(found) for of, found in store.children(["c9", "p"], EVERYTHING, limit=1).items()} == {
+                "p": ["c4"]
+            }
+            assert store.children(["nothing"], EVERYTHING, limit=3) == {}
+            assert store.children(["p"], EVERYTHING, limit=0) == {}
 
     def test_siblings_are_the_nearest_on_both_sides(self, tmp_path: Path) -> None:
         blocks = [note("p"), *(note(f"c{i}", "p", i) for i in range(7))]
@@ -263,7 +266,7 @@ class BlockTreeContract(StoreSuite):
     def test_moving_takes_all_that_is_below_along(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, note("p"), note("q"), note("a", "p"), note("a1", "a"), note("z", "q", 7)) as store:
             self.change(store, lambda blocks: blocks.move("a", "q"))
-            assert ids(store.children("q", EVERYTHING, limit=9)) == ["z", "a"]
+            assert ids(store.children(["q"], EVERYTHING, limit=9)["q"]) == ["z", "a"]
             assert ids(store.trails(["a1"], EVERYTHING)["a1"]) == ["a1", "a", "q"]
 
     def test_deleting_takes_all_that_is_below_along(self, tmp_path: Path) -> None:
@@ -272,7 +275,7 @@ class BlockTreeContract(StoreSuite):
                 writer.blocks.link(mention("b", "a1"))
                 assert writer.blocks.delete("a") == 2
             assert set(store.blocks(["p", "a", "a1", "b"], EVERYTHING)) == {"p", "b"}
-            assert store.links_from("b", EVERYTHING) == []
+            assert store.links_from(["b"], EVERYTHING) == {}
 
     def test_rings_and_unknown_blocks_are_refused(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, note("p"), note("a", "p"), note("a1", "a")) as store:
@@ -290,12 +293,12 @@ class BlockTreeContract(StoreSuite):
             link = Link(source="a", kind=LinkKind.RELATION, target="b", name="Owner")
             nowhere = Link(source="a", kind=LinkKind.MENTIONS, name="nowhere")
             self.change(store, link, link, mention("a", "a"), mention("a", "later"), nowhere)
-            assert [link.target for link in store.links_from("a", EVERYTHING)] == ["b", "a"]  # relations first
-            assert store.links_to("b", EVERYTHING) == [link]
+            assert [link.target for link in store.links_from(["a"], EVERYTHING)["a"]] == ["b", "a"]  # relations first
+            assert store.links_to(["b"], EVERYTHING)["b"] == [link]
             with store.write() as writer:
                 put_blocks(writer.blocks, note("later"))
                 assert writer.blocks.unlink("a", kind=LinkKind.RELATION) == 1
-            assert [link.target for link in store.links_from("a", EVERYTHING)] == ["a", "later"]
+            assert [link.target for link in store.links_from(["a"], EVERYTHING)["a"]] == ["a", "later"]
 
     def test_tasks_are_listed_by_when_they_are_due(self, tmp_path: Path) -> None:
         def task(name: str, due: str, done: bool = False) -> Block:
@@ -326,20 +329,22 @@ class BlockTreeContract(StoreSuite):
         names = {"a.py": "my_mod", "b.py": "pkg.MY_MOD", "c.py": "./my_mod.js", "d.py": "pkg.myxmod", "e.py": "pkg.my%"}
         files = [importing(path, name) for path, name in names.items()]
         with self.filled(tmp_path, file_of("my_mod.py", ["f"]), *files) as store:
-            links = store.links_to("my_mod.py", EVERYTHING)
+            links = store.links_to(["my_mod.py"], EVERYTHING)["my_mod.py"]
             assert [link.source for link in links] == ["a.py#work", "b.py#work", "c.py#work"]
 
     def test_links_are_resolved_by_name(self, tmp_path: Path) -> None:
         caller = file_of("a/caller.py", ["work"], calls=["retry", "unknown"])
         near, far = file_of("a/near.py", ["retry"]), file_of("z/far.py", ["retry"])
         with self.filled(tmp_path, caller, near, far) as store:
-            links = store.links_from("a/caller.py#work", EVERYTHING)
+            links = store.links_from(["a/caller.py#work"], EVERYTHING)["a/caller.py#work"]
             assert [(link.name, link.target) for link in links] == [
                 ("retry", "a/near.py#retry"),
                 ("retry", "z/far.py#retry"),
                 ("unknown", None),
             ]
-            assert [link.source for link in store.links_to("a/near.py#retry", EVERYTHING)] == ["a/caller.py#work"]
+            assert [link.source for link in store.links_to(["a/near.py#retry"], EVERYTHING)["a/near.py#retry"]] == [
+                "a/caller.py#work"
+            ]
 
 
 class AccessControlContract(StoreSuite):
@@ -364,9 +369,11 @@ class AccessControlContract(StoreSuite):
             assert store.text_of("secret.py", bob) is None
             assert store.block("secret.py#retry_secret", bob) is None
             assert store.blocks_of("secret.py", bob) == []
-            assert store.links_from("secret.py#retry_secret", bob) == []
-            assert store.links_to("shared.py#shared", bob) == []
-            assert [link.source for link in store.links_to("shared.py#shared", ann)] == ["secret.py#retry_secret"]
+            assert store.links_from(["secret.py#retry_secret"], bob) == {}
+            assert store.links_to(["shared.py#shared"], bob) == {}
+            assert [link.source for link in store.links_to(["shared.py#shared"], ann)["shared.py#shared"]] == [
+                "secret.py#retry_secret"
+            ]
             assert [activity.block for activity in store.activity(bob)] == ["shared.py"]
 
     def test_hidden_files_do_not_change_the_rarity_of_names(self, tmp_path: Path) -> None:
@@ -441,7 +448,7 @@ class AccessControlContract(StoreSuite):
             assert ids(store.trails(["a"], ann)["a"]) == ["a"]
             assert store.siblings("a", ann, count=2) == []
             assert store.distances("a", ["b", "top"], ann) == {}
-            assert store.children("mid", ann, limit=5) == store.children("top", ann, limit=5) == []
+            assert store.children(["mid", "top"], ann, limit=5) == {}
 
     def test_links_activity_and_tasks_obey_too(self, tmp_path: Path) -> None:
         due = {"due": "2026-11-01"}
@@ -449,8 +456,8 @@ class AccessControlContract(StoreSuite):
         with self.filled(tmp_path, note("open", metadata=due), note("shut", metadata=due)) as store:
             self.change(store, allow("open", "ann"), mention("open", "shut"), mention("shut", "open"), *edits)
             ann = read_by("ann")
-            assert store.links_from("open", ann) == store.links_to("open", ann) == []
-            assert store.links_to("shut", ann) == store.links_from("shut", ann) == []
+            assert store.links_from(["open"], ann) == store.links_to(["open"], ann) == {}
+            assert store.links_to(["shut"], ann) == store.links_from(["shut"], ann) == {}
             assert [activity.block for activity in store.recent(ann)] == ["open"]
             assert ids(store.tasks(ann)) == ["open"]
 

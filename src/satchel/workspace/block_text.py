@@ -9,14 +9,13 @@ from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_do
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
 
 if TYPE_CHECKING:
-    from satchel.models.search import Filters
-    from satchel.ports.block_tree import BlockTree
+    from collections.abc import Sequence
 
 # A longer outline would use the budget for titles instead of content.
 _MAX_OUTLINE_TITLES: Final = 30
 
 # Children read for the outline: a title comes from one child, so that more would not be rendered.
-_MAX_OUTLINE_BLOCKS: Final = 30
+MAX_OUTLINE_BLOCKS: Final = 30
 
 _TASK_FACTS: Final = ("due", "status", "lane", "priority", "assignee")
 _BOXED: Final = frozenset({"open", "done", "todo", "x"})
@@ -46,10 +45,9 @@ def brief(block: Block) -> str:
     return own_text(block)
 
 
-def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) -> ContextItem:
-    """The item with a page summary as content: title, summary, content and readable headings."""
-    below = tree.children(page.id, filters, limit=_MAX_OUTLINE_BLOCKS)
-    outlined = [block for block in below if block.type in _OUTLINED]
+def in_short(item: ContextItem, page: Block, children: Sequence[Block]) -> ContextItem:
+    """The item with a page summary as content: title, summary, content and the headings among the children."""
+    outlined = [block for block in children if block.type in _OUTLINED]
     # The summary of a page: title, summary, content and headings.
     parts = [page.title or page.id]
     if page.summary:

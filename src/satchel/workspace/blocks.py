@@ -194,9 +194,11 @@ class Workspace:
 
     def changed_since(self, paths: Iterable[str]) -> list[str]:
         """The paths, as named by blocks, of files that changed after their import."""
+        if not (asked := dict.fromkeys(paths)):
+            return []
         sources = [source for source in self.sources().values() if os.path.isdir(source.path)]
         changed = []
-        for path in dict.fromkeys(paths):
+        for path in asked:
             holders = [source for source in sources if os.path.lexists(os.path.join(source.path, path))]
             if not holders or any(source.has_changed(path) for source in holders):
                 changed.append(path)

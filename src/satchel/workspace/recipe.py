@@ -61,7 +61,6 @@ def build_payload(
 ) -> ContextPayload:
     """Build the context for a request: collect, admit, rank, pack and render; `notice` is the text's first line."""
     started = perf_counter()
-    generation = view.store.generation
     gathered = gather(request, view, tools.executor)
     # Focused blocks and blocks named by the caller come before all others.
     pinned = frozenset({block.id for block in view.focused} | set(request.hints.include_blocks))
@@ -82,7 +81,7 @@ def build_payload(
     statistics = BuildStatistics(
         build_time=timedelta(seconds=perf_counter() - started),
         characters_made_visible=sum(candidate.made_visible for candidate in built.candidates),
-        generation=generation,
+        generation=view.generation,
         cached=gathered.cached,
         collectors_used=tuple(gathered.used),
         collectors_failed=gathered.failed,

@@ -177,7 +177,7 @@ def _read(client: LocalSatchel, block_id: str) -> Response:
     if block is None:
         raise UnknownBlock(block_id)
     trail = store.trails([block_id], filters).get(block_id, ())
-    children = store.children(block_id, filters, limit=_MAX_CHILDREN)
+    children = store.children([block_id], filters, limit=_MAX_CHILDREN).get(block_id, [])
     values: dict[str, Any] = {field.name: getattr(block, field.name) for field in fields(block)}
     values["last_modified"] = block.last_modified.isoformat() if block.last_modified else None
     values |= {"type": str(block.type), "metadata": dict(block.metadata)}

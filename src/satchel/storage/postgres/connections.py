@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -37,6 +37,8 @@ _POOL_TIMEOUT_S: Final = 5.0  # then all connections are busy or the server is d
 # An hour leaves room for large commits; a forgotten transaction keeps PostgreSQL from removing old rows.
 _TRANSACTION_TIMEOUT_MS: Final = 3_600_000
 _OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_S, "prepare_threshold": None}
+# The third time a connection runs a statement it is prepared: most of a read by key is planning.
+_PREPARE_AFTER: Final = 2
 _KEPT_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _MAX_CONNECTIONS: Final = 16  # per process and workspace; PostgreSQL accepts 100 in all by default
 # After a restart of the server several pooled connections are dead; more tries hide an outage.
@@ -104,12 +106,15 @@ class Visit:
     entered: Entered = _NOTHING
     is_over: bool = False
     depth: int = 0
+    known_blocks: dict[bytes, bool] = field(default_factory=dict)
+    """The blocks that this identity is known to see, and not to see."""
 
     def enter(self, identity: Identity) -> None:
         """Take on an identity for the next statements."""
         if identity != self.identity:
             self.database.flush()  # buffered inserts belong to the old identity
             self.identity = None  # unknown until the server has answered
+            self.known_blocks = {}
             self.entered = Entered.read(enter(self.database.connection, identity, self.database.workspace))
             self.identity = identity
 
@@ -281,6 +286,7 @@ def configure(connection: Connection, extension: str) -> None:
         settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
     if connection.info.server_version >= _TRANSACTION_TIMEOUT_SERVER_VERSION:
         settings["transaction_timeout"] = str(_TRANSACTION_TIMEOUT_MS)
+    connection.prepare_threshold = _PREPARE_AFTER
     for setting in settings.items():
         connection.execute("SELECT set_config(%s, %s, false)", setting)
 

@@ -111,6 +111,19 @@ class PostgresDatabase(Database):
             with self.connection.cursor() as cursor:
                 cursor.executemany(with_psycopg_marks(statement).encode(), values)
 
+    def run_in(self, statement: str, keys: Sequence[Any], *values: Any) -> Iterator[Any]:
+        """The rows for all keys, bound as one array: the same statement, prepared once, for any number of keys."""
+        if keys:
+            yield from self.run(statement.replace("IN ({keys})", "= ANY(?)"), list(keys), *values)
+
+    def run_each(self, statement: str, keys: Sequence[bytes], *values: Any) -> Iterator[Any]:
+        """The rows for one key after the other, each bound at `{key}`, in a single statement."""
+        if keys:
+            each = statement.format(key="key.id")
+            joined = f"SELECT each.* FROM unnest(?::bytea[]) AS key (id) CROSS JOIN LATERAL ({each}) AS each"
+            # A join that depends on the key is a nested loop: the rows keep the order of the keys, and their own.
+            yield from self.execute(joined, (list(dict.fromkeys(keys)), self.workspace, *values))
+
     def changes(self) -> int:
         """The number of rows changed by the last statement."""
         self.flush()

@@ -342,7 +342,8 @@ class Search:
 
     def _execute(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
         cursor = self._connection.cursor(binary=True)
-        cursor.execute(statement.encode(), values)
+        # Not prepared: how a search is planned depends on settings that differ from one search to the next.
+        cursor.execute(statement.encode(), values, prepare=False)
         return cursor
 
     def weigh(self, answers: Answers, top_k: int) -> list[Candidate]:

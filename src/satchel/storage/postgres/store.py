@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import psycopg
 
@@ -20,9 +21,10 @@ from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connecti
 from satchel.storage.postgres.database import Connection, map_postgres_errors, value
 from satchel.storage.postgres.derived import NEAREST, PostgresWriter, index_some, lacks_index, lay_together
 from satchel.storage.postgres.search import EXACT_MOST, Search, StaleView, Views, VisibleWorkspace, view_key
+from satchel.storage.sql.file_reader import NOBODY
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.rows import access_lists, readable_lists
+from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, access_lists, default_access, readable_lists
 from satchel.storage.sql.scoring import with_use
 
 if TYPE_CHECKING:
@@ -39,6 +41,15 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
+@lru_cache(maxsize=_MAX_CACHE_ENTRIES)
+def _filter_by_array(access: frozenset[int] | None) -> AccessFilter:
+    """SQL condition that limits rows to the given access lists (None: no limit), the same text for every reader.
+
+    A connection then prepares each statement once for all its readers.
+    """
+    return UNRESTRICTED if access is None else AccessFilter("file.access = ANY(?)", (sorted(access),))
+
+
 class PostgresStore(RelationalReader):
     """A workspace in a database, created if missing; a commit waits up to `patience` seconds for other commits."""
 
@@ -53,6 +64,7 @@ class PostgresStore(RelationalReader):
         self._views = Views()
         self._last: dict[Filters, Entered] = {}
         self._access: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
+        self._facts: dict[tuple[int, str], Any] = {}
         self._lock = threading.Lock()
         self._writing = threading.local()
 
@@ -74,6 +86,22 @@ class PostgresStore(RelationalReader):
         with self._visiting(filters) as visit:
             yield visit.database
 
+    _condition = staticmethod(_filter_by_array)
+
+    def _known_blocks(self) -> dict[bytes, bool]:
+        visit = self._connections.visit
+        return {} if visit is None or visit.is_writing else visit.known_blocks
+
+    @contextmanager
+    def _visiting_as_anybody(self) -> Iterator[Visit]:
+        """A transaction with the identity that it has: for what is the same for every reader."""
+        visit = self._connections.visit
+        if visit is not None and visit.identity is not None:
+            yield visit
+        else:
+            with self._visiting(NOBODY) as visit:
+                yield visit
+
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
         """The readable access lists, computed here as a second check beside the database's row-level security."""
         visit = self._connections.visit
@@ -92,6 +120,40 @@ class PostgresStore(RelationalReader):
             if len(memory) >= _MAX_CACHE_ENTRIES:
                 memory.clear()
             memory[key] = value
+
+    @property
+    def generation(self) -> int:
+        """The number of the last commit; the database tells it to everybody who enters."""
+        with self._visiting_as_anybody() as visit:
+            return int(visit.database.fact("generation") or 0) if visit.is_writing else visit.entered.generation
+
+    def default_access(self) -> DefaultAccess:
+        """Who may read files and blocks without a grant."""
+        with self._visiting_as_anybody() as visit:
+            if visit.is_writing:
+                return default_access(visit.database)
+            return DefaultAccess(visit.entered.default_access)
+
+    def embedder(self) -> str:
+        """The name of the embedder behind the stored vectors, or "" while there are none."""
+        return self._until_next_commit("embedder", super().embedder)
+
+    def holds_blocks(self) -> bool:
+        """True if the store has blocks beside the blocks of indexed files."""
+        return self._until_next_commit("holds blocks", super().holds_blocks)
+
+    def _until_next_commit(self, name: str, ask: Callable[[], _Value]) -> _Value:
+        """A fact about the workspace, asked once in each generation."""
+        with self._visiting_as_anybody() as visit:
+            key = (visit.entered.generation, name)
+            if visit.is_writing:
+                return ask()
+            with suppress(KeyError):
+                return cast("_Value", self._facts[key])
+            # What is missing may be set by a commit that changes nothing else, and then has the same generation.
+            if answer := ask():
+                self._remember(self._facts, key, answer)
+            return answer
 
     def search_version(self) -> tuple[object, ...]:
         """A value that changes whenever search results could change."""

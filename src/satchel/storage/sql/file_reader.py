@@ -61,11 +61,15 @@ class FileReader(ABC):
     _condition = staticmethod(filter_by_lists)
     """Turns access lists into an SQL condition."""
 
+    def _known_blocks(self) -> dict[bytes, bool]:
+        """The blocks that the present reader is known to see, and not to see; the caller adds to it."""
+        return {}
+
     @contextmanager
     def _readable(self, filters: Filters) -> Iterator[ReadableRows]:
         with self._reading(filters) as db:
             allowed = self._allowed(db, filters)
-            yield ReadableRows(db, allowed, self._condition(allowed))
+            yield ReadableRows(db, allowed, self._condition(allowed), self._known_blocks())
 
     # -- facts about the whole store
 

@@ -57,11 +57,20 @@ WITH RECURSIVE above (id, parent, type, title, access) AS (
 SELECT id, parent, type, title, access FROM above
 
 -- name: links
-SELECT bond.source, bond.kind, bond.target, bond.name FROM bond
+SELECT own.id, around.access, bond.source, bond.kind, bond.target, bond.name FROM bond
+JOIN node AS own ON own.workspace = bond.workspace AND own.id = bond.{end}
+JOIN file AS around ON around.workspace = own.workspace AND around.id = own.file
 JOIN node ON node.workspace = bond.workspace AND node.id = bond.{other_end}
 JOIN file ON file.workspace = node.workspace AND file.id = node.file
-WHERE bond.workspace = ? AND bond.{end} = ? AND {readable}
+WHERE bond.workspace = ? AND bond.{end} = {key} AND {readable}
 ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target LIMIT {limit}
+
+-- name: place
+SELECT node.parent, node.position, node.id, around.access FROM node
+JOIN file ON file.workspace = node.workspace AND file.id = node.file
+JOIN node AS above ON above.workspace = node.workspace AND above.id = node.parent
+JOIN file AS around ON around.workspace = above.workspace AND around.id = above.file
+WHERE node.workspace = ? AND node.id = ? AND {readable}
 
 -- name: activity
 SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference FROM deed

@@ -7,8 +7,8 @@ the current definitions in the workspace.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice, takewhile
@@ -152,10 +152,9 @@ class CodeTree:
         """The links from a block; a link to an undefined name has no target."""
         return list(islice(self._going_out(block_id), limit))
 
-    def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
+    def links_to(self, block_id: str, limit: int) -> list[Link]:
         """The links to the name of a block; for a file, the links from importing files."""
-        links = (link for link in self._coming_in(block_id) if kind is None or link.kind is kind)
-        return list(islice(links, limit))
+        return list(islice(self._coming_in(block_id), limit))
 
     def _going_out(self, block_id: str) -> Iterator[Link]:
         path, qualified = self._parted(block_id)
@@ -245,12 +244,6 @@ def _shared_folders(path: str, other: str) -> int:
 class RelationalReader(FileReader):
     """Reads the tables; a block id is looked up among the workspace's blocks first, then in files."""
 
-    @contextmanager
-    def _tree_of(self, block_id: str, filters: Filters) -> Iterator[Tree | CodeTree]:
-        with self._readable(filters) as rows:
-            tree = Tree(rows)
-            yield tree if tree.shows(block_id) else CodeTree(rows)
-
     def block(self, block_id: str, filters: Filters) -> Block | None:
         """The block with the given id, including content."""
         return self.blocks([block_id], filters).get(block_id)
@@ -266,15 +259,21 @@ class RelationalReader(FileReader):
         with self._readable(filters) as rows:
             return CodeTree(rows).blocks_of(path)
 
-    def children(self, block_id: str, filters: Filters, *, limit: int) -> list[Block]:
-        """The first children of a block."""
-        with self._tree_of(block_id, filters) as tree:
-            return tree.children(block_id, limit)
+    def children(self, ids: Sequence[str], filters: Filters, *, limit: int) -> dict[str, list[Block]]:
+        """For each readable block with children the first of them."""
+        with self._readable(filters) as rows:
+            children = Tree(rows).children(ids, limit)
+            code = CodeTree(rows)
+            inside = ((block_id, code.children(block_id, limit)) for block_id in _in_files(ids, children, rows))
+            return children | {block_id: blocks for block_id, blocks in inside if blocks}
 
     def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
         """The nearest siblings of a block, `count` before and `count` after the block, nearest first."""
-        with self._tree_of(block_id, filters) as tree:
-            return tree.siblings(block_id, count)
+        with self._readable(filters) as rows:
+            siblings = Tree(rows).siblings(block_id, count)
+            if not siblings and _in_files([block_id], (), rows):
+                return CodeTree(rows).siblings(block_id, count)
+            return siblings
 
     def descendants(self, ids: Sequence[str], filters: Filters, *, limit: int, deepest: int) -> dict[str, list[Block]]:
         """For each readable block the blocks below in reading order, at most `limit`, down to the depth `deepest`."""
@@ -301,15 +300,21 @@ class RelationalReader(FileReader):
 
     # -- links and activity
 
-    def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
-        """The links from a block, resolved by name where the workspace defines the name."""
-        with self._tree_of(block_id, filters) as tree:
-            return tree.links_from(block_id, limit)
+    def links_from(self, ids: Sequence[str], filters: Filters, *, limit: int = 50) -> dict[str, list[Link]]:
+        """For each block with links the first of them, resolved by name where the workspace defines the name."""
+        with self._readable(filters) as rows:
+            links = Tree(rows).links_from(ids, limit)
+            code = CodeTree(rows)
+            going_out = ((block_id, code.links_from(block_id, limit)) for block_id in _in_files(ids, links, rows))
+            return links | {block_id: more for block_id, more in going_out if more}
 
-    def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
-        """The links to a block or to the block's name."""
-        with self._tree_of(block_id, filters) as tree:
-            return tree.links_to(block_id, kind, limit)
+    def links_to(self, ids: Sequence[str], filters: Filters, *, limit: int = 50) -> dict[str, list[Link]]:
+        """For each block the first links to the block or to the block's name."""
+        with self._readable(filters) as rows:
+            links = Tree(rows).links_to(ids, limit)
+            code = CodeTree(rows)
+            coming_in = ((block_id, code.links_to(block_id, limit)) for block_id in _in_files(ids, links, rows))
+            return links | {block_id: more for block_id, more in coming_in if more}
 
     def tasks(
         self,
@@ -375,6 +380,13 @@ class RelationalReader(FileReader):
     def transfer(self) -> TransferReader:
         """All stored rows, for another store to import."""
         return SqlTransferReader(self._reading)
+
+
+def _in_files(ids: Sequence[str], found: Container[str], rows: ReadableRows) -> list[str]:
+    """The ids without a readable block of the workspace, hence perhaps of blocks in files."""
+    missing = [block_id for block_id in ids if block_id not in found]
+    readable = set(Tree(rows).readable(missing))
+    return [block_id for block_id in missing if block_id not in readable]
 
 
 def _commits(rows: ReadableRows, limit: int, *requirements: tuple[str, Any]) -> list[Activity]:

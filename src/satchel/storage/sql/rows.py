@@ -74,6 +74,11 @@ class Database(Protocol):
         for batch in batches(keys):
             yield from self.run(statement.format(keys=marks(batch)), *batch, *values)
 
+    def run_each(self, statement: str, keys: Sequence[Any], *values: Any) -> Iterator[Any]:
+        """The rows for one key after the other, each bound at `{key}`: so that a limit concerns each key."""
+        for key in dict.fromkeys(keys):
+            yield from self.run(statement.format(key="?"), key, *values)
+
     def insert(self, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str = "") -> None:
         """Insert rows of the workspace, with values in the order of the columns."""
         self.executemany(_insertion(self.workspace, table, columns, on_conflict), rows)
@@ -215,6 +220,8 @@ class ReadableRows(NamedTuple):
     db: Database
     allowed: frozenset[int] | None
     filter: AccessFilter
+    known: dict[bytes, bool]
+    """The blocks that these rows are known to show, and not to show."""
 
     def shows(self, access: int) -> bool:
         """True if rows with this access list are readable."""

@@ -17,7 +17,7 @@ from satchel.errors import InvalidInput
 from satchel.models.block import PAGE_TYPES, Activity, Block, BlockType, Link, LinkKind, block_type, is_done
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.file_reader import QUERIES
-from satchel.storage.sql.rows import ReadableRows, decoded, encoded, id_bytes, known_id, plain
+from satchel.storage.sql.rows import ReadableRows, decoded, id_bytes, known_id, plain
 
 _MAX_DEPTH: Final = 100_000  # far deeper than any real tree; stops the climb through a cycle in damaged data
 _MAX_ROWS: Final = 10**9  # keeps LIMIT within the integers of both databases
@@ -42,10 +42,12 @@ COLUMNS: Final = (
 """The columns for `block_from`; the last is the access list."""
 
 SELECT_BLOCKS: Final = (
-    f"SELECT content.text, {COLUMNS}{FROM_NODES}"
-    " JOIN content ON content.workspace = node.workspace AND content.file = node.file WHERE node.workspace = ?"
+    f"SELECT content.text, {COLUMNS}, around.access{FROM_NODES}"
+    " JOIN content ON content.workspace = node.workspace AND content.file = node.file"
+    " LEFT JOIN node AS above ON above.workspace = node.workspace AND above.id = node.parent"
+    " LEFT JOIN file AS around ON around.workspace = node.workspace AND around.id = above.file WHERE node.workspace = ?"
 )
-"""Selects blocks with their texts; `block_with_text` reads a row."""
+"""Selects blocks with their texts, and the access list of the parent, if any; `block_with_text` reads a row."""
 
 
 def micros(moment: datetime) -> int:
@@ -74,7 +76,7 @@ def _due(metadata: Mapping[str, Any]) -> int | None:
 
 def block_with_text(row: Sequence[Any]) -> Block:
     """The block in a row of `SELECT_BLOCKS`."""
-    return block_from(row[1:], decoded(row[0]))
+    return block_from(row[1:-1], decoded(row[0]))
 
 
 def block_from(row: Sequence[Any], content: str = "") -> Block:
@@ -145,45 +147,50 @@ class Tree:
 
     def __init__(self, rows: ReadableRows) -> None:
         self._rows = rows
-        self._is_readable: dict[bytes, bool] = {}
 
-    def shows(self, block_id: str) -> bool:
-        """True if the block exists and is readable."""
-        key = known_id(block_id)
-        return key is not None and self._shows(key)
+    def readable(self, ids: Iterable[str]) -> list[str]:
+        """The existing, readable blocks among the given ids."""
+        keys = {block_id: known_id(block_id) for block_id in ids}
+        self._load_access(filter(None, keys.values()))
+        return [block_id for block_id, key in keys.items() if key is not None and self._rows.known[key]]
 
     def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
         """The readable blocks among the given ids, with their content."""
-        rows = self._rows.db.run_in(f"{SELECT_BLOCKS} AND node.id IN ({{keys}})", _known_ids(ids))
-        return self._without_hidden_parents(block_with_text(row) for row in rows if self._rows.shows(row[-1]))
+        keys = _known_ids(ids)
+        blocks = self._readable_blocks(self._rows.db.run_in(f"{SELECT_BLOCKS} AND node.id IN ({{keys}})", keys))
+        self._rows.known.update((key, decoded(key) in blocks) for key in keys)
+        return blocks
 
-    def children(self, block_id: str, limit: int) -> list[Block]:
-        """The first children with their content; empty for an unreadable block."""
-        if not self.shows(block_id):
-            return []
-        return self.listed("node.parent = ?", [encoded(block_id)], "node.position, node.id", limit)
+    def children(self, ids: Iterable[str], limit: int) -> dict[str, list[Block]]:
+        """For each readable block with children the first of them, with their content."""
+        if limit <= 0:
+            return {}
+        statement = (
+            f"{SELECT_BLOCKS} AND node.parent = {{key}} AND {self._rows.filter.condition}"
+            f" ORDER BY node.position, node.id LIMIT {min(limit, _MAX_ROWS)}"
+        )
+        return self._by_parent(self._rows.db.run_each(statement, _known_ids(ids), *self._rows.filter.values))
 
     def siblings(self, block_id: str, count: int) -> list[Block]:
         """The nearest siblings, equally many before and after, nearest first; a root has none."""
-        place = "SELECT parent, position, id FROM node WHERE workspace = ? AND id = ?"
-        own = self._rows.db.run(place, known_id(block_id)).fetchone()
-        if own is None or own[0] is None or not self._shows(own[0]) or not self._shows(own[2]):
+        own = self._rows.run(QUERIES["place"], known_id(block_id)).fetchone()
+        if own is None or not self._shows_parent(own[-1]):
             return []
         beside = "node.parent = ? AND (node.position, node.id) {} (?, ?)"
-        before = self.listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
-        after = self.listed(beside.format(">"), own, "node.position, node.id", count)
+        before = self.listed(beside.format("<"), own[:-1], "node.position DESC, node.id DESC", count)
+        after = self.listed(beside.format(">"), own[:-1], "node.position, node.id", count)
         return alternating(before, after)
 
     def descendants(self, ids: Sequence[str], limit: int, deepest: int) -> dict[str, list[Block]]:
         """For each readable block the blocks below in reading order, at most `limit`, down to the depth `deepest`."""
-        roots = [block_id for block_id in ids if self.shows(block_id)]
-        below = {root: self.children(root, limit) for root in roots} if deepest else {}
+        roots = self.readable(ids)
+        below = self.children(roots, limit) if deepest else {}
         level = [child for children in below.values() for child in children]
         for _ in range(1, deepest):
             # Few rows of a database are wanted of many, so that its children are read with a limit. The rest of a
             # level is read by one statement: notes have many blocks with few children each.
-            large = [block for block in level if block.type in PAGE_TYPES]
-            below |= {block.id: self.children(block.id, limit) for block in large}
+            large = [block.id for block in level if block.type in PAGE_TYPES]
+            below |= self.children(large, limit)
             below |= self._all_children([block.id for block in level if block.type not in PAGE_TYPES])
             level = [child for block in level for child in below.get(block.id, ())]
             if not level:
@@ -192,10 +199,15 @@ class Tree:
 
     def _all_children(self, ids: Sequence[str]) -> dict[str, list[Block]]:
         statement = f"{SELECT_BLOCKS} AND node.parent IN ({{keys}}) ORDER BY node.position, node.id"
-        rows = self._rows.db.run_in(statement, _known_ids(ids))
+        return self._by_parent(self._rows.db.run_in(statement, _known_ids(ids)))
+
+    def _by_parent(self, rows: Iterable[Sequence[Any]]) -> dict[str, list[Block]]:
+        """The readable blocks in rows of `SELECT_BLOCKS` by their readable parents."""
         children: dict[str, list[Block]] = {}
-        for block in self._without_hidden_parents(block_with_text(r) for r in rows if self._rows.shows(r[-1])).values():
-            children.setdefault(block.parent or "", []).append(block)
+        for row in rows:
+            if self._rows.shows(row[-2]) and self._shows_parent(row[-1]):
+                block = block_with_text(row)
+                children.setdefault(block.parent or "", []).append(block)
         return children
 
     def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
@@ -206,22 +218,26 @@ class Tree:
         for key, parent, kind, title, access in rows:
             if self._rows.shows(access):
                 known[key] = (parent, Step(decoded(key), kind, title))
+        self._rows.known.update((key, key in known) for key in keys)
         return {decoded(key): tuple(_upwards(key, known)) for key in keys if key in known}
 
-    def links_from(self, block_id: str, limit: int) -> list[Link]:
-        """The links from a block, except links without a readable target."""
-        return self._links("source", "target", block_id, limit)
+    def links_from(self, ids: Iterable[str], limit: int) -> dict[str, list[Link]]:
+        """For each readable block with links the first of them, except links without a readable target."""
+        return self._links("source", "target", ids, limit)
 
-    def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
-        """The links to a block."""
-        links = self._links("target", "source", block_id, limit)
-        return [link for link in links if kind is None or link.kind is kind]
+    def links_to(self, ids: Iterable[str], limit: int) -> dict[str, list[Link]]:
+        """For each readable block the first links to the block."""
+        return self._links("target", "source", ids, limit)
 
-    def _links(self, end: str, other_end: str, block_id: str, limit: int) -> list[Link]:
-        if not self.shows(block_id):
-            return []
-        rows = self._rows.run(QUERIES["links"], encoded(block_id), end=end, other_end=other_end, limit=max(0, limit))
-        return [link_from(*row) for row in rows]
+    def _links(self, end: str, other_end: str, ids: Iterable[str], limit: int) -> dict[str, list[Link]]:
+        statement = QUERIES["links"].format(
+            key="{key}", end=end, other_end=other_end, limit=max(0, limit), readable=self._rows.filter.condition
+        )
+        links: dict[str, list[Link]] = {}
+        for own, access, *row in self._rows.db.run_each(statement, _known_ids(ids), *self._rows.filter.values):
+            if self._rows.shows(access):
+                links.setdefault(decoded(own), []).append(link_from(*row))
+        return links
 
     def activity(self, where: str, values: Sequence[Any], *, latest: bool, limit: int) -> list[Activity]:
         """The activity under SQL conditions, newest first; with `latest` only the newest on each block."""
@@ -240,32 +256,29 @@ class Tree:
         if limit <= 0:
             return []
         statement = f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MAX_ROWS)}"
-        blocks = map(block_with_text, self._rows.run(statement, *values))
-        return list(self._without_hidden_parents(blocks).values())
+        return list(self._readable_blocks(self._rows.run(statement, *values)).values())
 
-    def _without_hidden_parents(self, blocks: Iterable[Block]) -> dict[str, Block]:
-        """The blocks by id; the id of an unreadable parent is removed."""
-        by_id = {block.id: block for block in blocks}
-        if self._rows.allowed is None:
-            return by_id
-        self._load_access(_known_ids(block.parent for block in by_id.values() if block.parent is not None))
-        return {
-            key: block if block.parent is None or self.shows(block.parent) else replace(block, parent=None)
-            for key, block in by_id.items()
-        }
+    def _readable_blocks(self, rows: Iterable[Sequence[Any]]) -> dict[str, Block]:
+        """The readable blocks in rows of `SELECT_BLOCKS` by id; the id of an unreadable parent is removed."""
+        blocks: dict[str, Block] = {}
+        for row in rows:
+            if self._rows.shows(row[-2]):
+                block = block_with_text(row)
+                stays = block.parent is None or self._rows.allowed is None or self._shows_parent(row[-1])
+                blocks[block.id] = block if stays else replace(block, parent=None)
+        return blocks
+
+    def _shows_parent(self, access: int | None) -> bool:
+        """True if a block's parent exists and is readable, by the access list of the parent."""
+        return access is not None and self._rows.shows(access)
 
     def _load_access(self, keys: Iterable[bytes]) -> None:
-        """Determine the readable blocks among the keys, and cache the result."""
-        new = sorted(set(keys) - self._is_readable.keys())
-        self._is_readable |= dict.fromkeys(new, False)
+        """Determine the readable blocks among the keys."""
+        new = sorted(set(keys) - self._rows.known.keys())
+        self._rows.known.update(dict.fromkeys(new, False))
         statement = f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({{keys}})"
         for key, access in self._rows.db.run_in(statement, new):
-            self._is_readable[key] = self._rows.shows(access)
-
-    def _shows(self, key: bytes) -> bool:
-        if key not in self._is_readable:
-            self._load_access([key])
-        return self._is_readable[key]
+            self._rows.known[key] = self._rows.shows(access)
 
 
 def _known_ids(ids: Iterable[str]) -> list[bytes]:

@@ -43,6 +43,8 @@ class CollectorContext(NamedTuple):
     embedder: Embedder | None = None
     page_cache: PageCache | None = None
     """Pages read for earlier questions."""
+    generation: int = 0
+    """The generation of the store in which the focus was read."""
 
     @property
     def focused(self) -> tuple[Block, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from satchel.models.access import DefaultAccess
 from satchel.models.block import Action, Activity, Block
 from satchel.models.results import ContextItem, SectionType
-from satchel.workspace.block_text import brief, in_short, item_of
+from satchel.workspace.block_text import MAX_OUTLINE_BLOCKS, brief, in_short, item_of
 from satchel.workspace.collectors import CollectorContext
 from satchel.workspace.signals import page_of
 
@@ -44,8 +44,10 @@ class ActivityCollector:
                 relevance = _EDIT_RELEVANCE - _EDIT_STEP * len(items)
                 items.append(self.block_to_item(blocks[edit.block], relevance, edit))
         pages = self.get_recent_views(request, self._config.recent_view_count)
+        below = self.store.children([page.id for page in pages], self._context.filters, limit=MAX_OUTLINE_BLOCKS)
         return items + [
-            self.create_page_summary(page, _VIEW_RELEVANCE - _VIEW_STEP * i) for i, page in enumerate(pages)
+            self.create_page_summary(page, below.get(page.id, ()), _VIEW_RELEVANCE - _VIEW_STEP * i)
+            for i, page in enumerate(pages)
         ]
 
     def get_recent_edits(self, request: ContextRequest, count: int) -> list[Activity]:
@@ -67,11 +69,9 @@ class ActivityCollector:
         item = item_of(block, relevance, SectionType.ACTIVITY, reason, content=brief(block))
         return replace(item, metadata=replace(item.metadata, last_modified=edit.timestamp))
 
-    def create_page_summary(self, page: Block, relevance: float) -> ContextItem:
+    def create_page_summary(self, page: Block, children: Sequence[Block], relevance: float) -> ContextItem:
         """An item with a summary of a viewed page."""
-        return in_short(
-            item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self.store, self._context.filters
-        )
+        return in_short(item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, children)
 
     def _latest(self, request: ContextRequest, actions: Sequence[str], count: int) -> list[Activity]:
         if not count:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.results import ContextItem, SectionType
-from satchel.workspace.block_text import brief, in_short, is_code, item_of, own_text
+from satchel.workspace.block_text import MAX_OUTLINE_BLOCKS, brief, in_short, is_code, item_of, own_text
 from satchel.workspace.collectors import CollectorContext
 from satchel.workspace.pages import page_sections
 
@@ -102,7 +102,7 @@ class FocusCollector:
 
     def get_children(self, block: Block, limit: int) -> list[Block]:
         """The first `limit` children of the block."""
-        return self.store.children(block.id, self._context.filters, limit=limit)
+        return self.store.children([block.id], self._context.filters, limit=limit).get(block.id, [])
 
     def block_to_item(self, block: Block, relevance: float, reason: str, *, short: bool = False) -> ContextItem:
         """An item of the focus section; `short` gives code as signature and summary."""
@@ -111,12 +111,8 @@ class FocusCollector:
 
     def create_page_summary(self, page: Block) -> ContextItem:
         """An item with a summary of a focused page."""
-        return in_short(
-            item_of(page, _PAGE_SUMMARY_RELEVANCE, SectionType.FOCUS, "focused page"),
-            page,
-            self.store,
-            self._context.filters,
-        )
+        item = item_of(page, _PAGE_SUMMARY_RELEVANCE, SectionType.FOCUS, "focused page")
+        return in_short(item, page, self.get_children(page, MAX_OUTLINE_BLOCKS))
 
     def _fading(self, blocks: Sequence[Block], first: float, step: float, reason: str) -> list[ContextItem]:
         """Short items for the blocks, with relevance falling by `step` from `first`."""

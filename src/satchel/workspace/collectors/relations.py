@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -46,6 +46,16 @@ class _Joined(NamedTuple):
     is_back: bool = False
 
 
+class _Links(NamedTuple):
+    """The links around the blocks of a step: from them and to them, by block, and from what links to them."""
+
+    going_out: Mapping[str, Sequence[Link]]
+    coming_in: Mapping[str, Sequence[Link]]
+    beside: Mapping[str, Sequence[Link]]
+    below: Mapping[str, Sequence[Block]]
+    """Of a focused page the blocks below, which contain its links."""
+
+
 def _says_little(link: Link, beside: Sequence[Link], first: bool) -> bool:
     """True for a mention of a mention and for a mention among many: an index page links to everything."""
     return link.kind is LinkKind.MENTIONS and (not first or len(beside) >= _MANY_LINKS)
@@ -75,9 +85,11 @@ class RelationCollector:
         items: list[ContextItem] = []
         frontier = list(self._context.focused)
         seen = {block.id for block in frontier}
-        for step in range(steps):
+        backlinks = self.get_backlinks(frontier) if frontier and steps > 0 else {}
+        for step in range(steps if frontier else 0):
             nearest: dict[str, _Joined] = {}
-            for joined in (joined for block in frontier for joined in self._joined(block, first=step == 0)):
+            links = self._links(frontier, backlinks, first=step == 0)
+            for joined in (joined for block in frontier for joined in _joined(block, links, first=step == 0)):
                 previous = nearest.get(joined.block_id)
                 if joined.block_id not in seen and (previous is None or previous.relevance < joined.relevance):
                     nearest[joined.block_id] = joined._replace(relevance=joined.relevance * _STEP_FACTOR**step)
@@ -86,24 +98,22 @@ class RelationCollector:
             ordered = ordered[: self._config.max_items - len(items)]
             blocks = self.store.blocks([joined.block_id for joined in ordered], self._context.filters)
             readable = [joined for joined in ordered if joined.block_id in blocks]
-            items += [self._item(joined, blocks[joined.block_id]) for joined in readable]
             frontier = [blocks[joined.block_id] for joined in readable]
-            if len(items) >= self._config.max_items or not frontier:
+            if not frontier:
+                break
+            backlinks = self.get_backlinks(frontier)
+            items += [self._item(joined, blocks[joined.block_id], backlinks) for joined in readable]
+            if len(items) >= self._config.max_items:
                 break
         return items
 
-    def get_related_rows(self, block: Block) -> list[Link]:
-        """The relations of a database row, in either direction."""
-        links = (*self.get_linked_blocks(block), *self.get_backlinks(block)) if block.type == BlockType.DB_ROW else ()
-        return [link for link in links if link.kind is LinkKind.RELATION]
+    def get_linked_blocks(self, blocks: Sequence[Block]) -> dict[str, list[Link]]:
+        """Links from each block."""
+        return self.store.links_from([b.id for b in blocks], self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
 
-    def get_linked_blocks(self, block: Block) -> list[Link]:
-        """Links from the block."""
-        return self.store.links_from(block.id, self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
-
-    def get_backlinks(self, block: Block) -> list[Link]:
-        """Links to the block."""
-        return self.store.links_to(block.id, self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
+    def get_backlinks(self, blocks: Sequence[Block]) -> dict[str, list[Link]]:
+        """Links to each block."""
+        return self.store.links_to([b.id for b in blocks], self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
 
     def row_to_item(self, row: Block, relevance: float, reason: str) -> ContextItem:
         """An item for a related row."""
@@ -113,34 +123,41 @@ class RelationCollector:
         """An item for a linked block."""
         return item_of(block, relevance, SectionType.RELATIONS, reason, content=brief(block))
 
-    def _joined(self, block: Block, *, first: bool) -> Iterator[_Joined]:
-        for link in self.get_related_rows(block):
-            related_id = link.target if link.source == block.id else link.source
-            if related_id:
-                yield _Joined(related_id, _RELATED_ROW_RELEVANCE, "related row")
-        sources = [block]
-        if first and block.is_page:
-            # The blocks of a page contain its links.
-            filters = self._context.filters
-            below = self.store.descendants([block.id], filters, limit=_MAX_PAGE_BLOCKS, deepest=50)
-            sources += below.get(block.id, ())
-        for source in sources:
-            links = self.get_linked_blocks(source)
-            beside = links if source is not block else ()
-            for link in links:
-                if link.target:
-                    reason = f"{link.kind.value} → {link.name}".removesuffix(" → ")
-                    yield _Joined(link.target, _LINKED_RELEVANCE, reason, _says_little(link, beside, first))
-        for link in self.get_backlinks(block):
-            beside = self.store.links_from(link.source, self._context.filters, limit=_MANY_LINKS)
-            weak = _says_little(link, beside, first)
-            yield _Joined(link.source, _BACKLINK_RELEVANCE, f"{link.kind.value} this", weak, is_back=True)
+    def _links(self, frontier: Sequence[Block], backlinks: Mapping[str, Sequence[Link]], *, first: bool) -> _Links:
+        filters = self._context.filters
+        pages = [block.id for block in frontier if first and block.is_page]
+        below = self.store.descendants(pages, filters, limit=_MAX_PAGE_BLOCKS, deepest=50) if pages else {}
+        going_out = self.get_linked_blocks([*frontier, *(block for inside in below.values() for block in inside)])
+        sources = [link.source for links in backlinks.values() for link in links]
+        beside = self.store.links_from(sources, filters, limit=_MANY_LINKS) if sources else {}
+        return _Links(going_out, backlinks, beside, below)
 
-    def _item(self, joined: _Joined, block: Block) -> ContextItem:
+    def _item(self, joined: _Joined, block: Block, backlinks: Mapping[str, Sequence[Link]]) -> ContextItem:
         make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item
-        weak = joined.weak or self._is_linked_everywhere(block.id) or (joined.is_back and _is_only_a_mention(block))
+        # Many links point to a person or an index page: a further link means little.
+        is_linked_everywhere = len(backlinks.get(block.id, ())) >= _MANY_LINKS
+        weak = joined.weak or is_linked_everywhere or (joined.is_back and _is_only_a_mention(block))
         return replace(make(block, joined.relevance, joined.reason), weak=weak)
 
-    def _is_linked_everywhere(self, block_id: str) -> bool:
-        """True if many links point to a block (a person, an index page), and a further link means little."""
-        return len(self.store.links_to(block_id, self._context.filters, limit=_MANY_LINKS)) >= _MANY_LINKS
+
+def get_related_rows(block: Block, links: _Links) -> list[Link]:
+    """The relations of a database row, in either direction."""
+    around = (*links.going_out.get(block.id, ()), *links.coming_in.get(block.id, ()))
+    return [link for link in around if block.type == BlockType.DB_ROW and link.kind is LinkKind.RELATION]
+
+
+def _joined(block: Block, links: _Links, *, first: bool) -> Iterator[_Joined]:
+    for link in get_related_rows(block, links):
+        related_id = link.target if link.source == block.id else link.source
+        if related_id:
+            yield _Joined(related_id, _RELATED_ROW_RELEVANCE, "related row")
+    for source in [block, *links.below.get(block.id, ())]:
+        going_out = links.going_out.get(source.id, ())
+        beside = going_out if source is not block else ()
+        for link in going_out:
+            if link.target:
+                reason = f"{link.kind.value} → {link.name}".removesuffix(" → ")
+                yield _Joined(link.target, _LINKED_RELEVANCE, reason, _says_little(link, beside, first))
+    for link in links.coming_in.get(block.id, ()):
+        weak = _says_little(link, links.beside.get(link.source, ()), first)
+        yield _Joined(link.source, _BACKLINK_RELEVANCE, f"{link.kind.value} this", weak, is_back=True)

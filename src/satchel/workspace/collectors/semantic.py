@@ -102,7 +102,7 @@ class SemanticCollector:
         items = self._dated_tasks(request)
         self._is_dated = bool(items)
         everywhere, of_types = self._searches(request)
-        items += [self._with_subtasks(item) for item in self._block_items(of_types)]
+        items += self._with_subtasks(self._block_items(of_types))
         focus = [self._context.focus.id] if self._context.focus else []
         items += self._section_items(everywhere, request, frozenset([*focus, *(item.block_id for item in items)]))
         items += map(_code_item, [hit for hit in everywhere if hit.path][: self._config.top_k])
@@ -211,15 +211,17 @@ class SemanticCollector:
                 items.append(replace(item, signals=hit.signals))
         return items
 
-    def _with_subtasks(self, item: ContextItem) -> ContextItem:
-        """The item of a task with its subtasks."""
-        block = self._blocks.get(item.block_id)
-        if block is None or block.type not in TASK_TYPES:
-            return item
-        below = self.store.children(block.id, self._context.filters, limit=_MAX_SUBTASKS)
-        subtasks = [child for child in below if child.type in TASK_TYPES and child.id not in self._excluded]
+    def _with_subtasks(self, items: Sequence[ContextItem]) -> list[ContextItem]:
+        """The items, those of tasks with their subtasks."""
+        tasks = [item.block_id for item in items if self._blocks[item.block_id].type in TASK_TYPES]
+        below = self.store.children(tasks, self._context.filters, limit=_MAX_SUBTASKS) if tasks else {}
+        return [self._with_those(item, below.get(item.block_id, ())) for item in items]
+
+    def _with_those(self, item: ContextItem, children: Sequence[Block]) -> ContextItem:
+        subtasks = [child for child in children if child.type in TASK_TYPES and child.id not in self._excluded]
         if not subtasks:
             return item
+        block = self._blocks[item.block_id]
         text = "\n".join([own_text(block), *(f"  {own_text(subtask)}" for subtask in subtasks)])
         return replace(item, content=text, holds=tuple(subtask.id for subtask in subtasks))
 
@@ -228,10 +230,9 @@ class SemanticCollector:
         filters = replace(self._context.filters, types=types) if types else self._context.filters
         tasks = dated_tasks(request.query, self.store, filters, now=self._context.now, limit=self._config.top_k)
         self._blocks |= {task.block.id: task.block for task in tasks}
-        return [
-            self._with_subtasks(item_of(task.block, task.relevance, SectionType.SEMANTIC, task.reason))
-            for task in tasks
-        ]
+        return self._with_subtasks(
+            [item_of(task.block, task.relevance, SectionType.SEMANTIC, task.reason) for task in tasks]
+        )
 
 
 class DatedTask(NamedTuple):
