@@ -209,13 +209,50 @@ def test_a_block_of_a_document_ends_with_its_page() -> None:
 def test_a_question_for_all_of_something_shows_every_place_in_few_lines(tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()
-    for name in "abcdefgh":
-        body = "\n".join(f"    handle_{name}_{i} = register_handler({i}, '{name}', retries={i})" for i in range(60))
-        (root / f"{name}.py").write_text(f"def handlers_{name}():\n{body}\n    return register_handler(0)\n")
+    for name in "abcdef":
+        body = "\n".join(f"    register_handler({i}, '{name}', retries={i})" for i in range(60))
+        head = f'def register_handler_{name}():\n    """Registers the {name} handlers of the server."""\n'
+        (root / f"handler_{name}.py").write_text(f"{head}{body}\n")
+    for name in "ghijklmnopq":
+        (root / f"{name}.py").write_text(f"def {name}():\n    return '{name}'\n")
     with opened(root) as client:
         listed, explained = (
             client.build(question, token_budget=2500)
-            for question in ("list all handlers", "handlers and how they are registered")
+            for question in ("list all handlers of the server", "handlers of the server")
         )
-    assert len({source.path for source in listed.sources}) == 8
+    assert len({source.path for source in listed.sources}) == 6
     assert listed.tokens < 0.75 * explained.tokens
+
+
+USED = '''"""Backing off."""
+
+
+class Backoff:
+    """Waits longer after each attempt."""
+
+    def reset(self):
+        """Forget all attempts, so that the next one is the first again."""
+        self.attempts = 0
+        self.longest_seen = max(self.longest_seen, self.waited)
+        self.waited = 0
+
+    def next_delay(self, attempt):
+        """The seconds to wait before an attempt, doubled each time."""
+        self.attempts = attempt
+        return min(self.longest, 2**attempt) + self.jitter(attempt)
+'''
+
+
+def test_a_symbol_shows_its_definition_then_places_that_use_it(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "backoff.py").write_text(USED)
+    for i in range(8):
+        text = "\n".join(f"    log('step {i} {step}: nothing to see in this line of text')" for step in range(40))
+        used = f"    wait(backoff.next_delay({i}))" if i in (3, 6) else "    wait(1)"
+        (root / f"worker_{i}.py").write_text(f"def work_{i}(backoff):\n{text}\n{used}\n")
+    with opened(root) as client:
+        context = client.build("next_delay", token_budget=2000)
+    assert context.sources[0].name == "Backoff.next_delay"
+    assert {source.path for source in context.sources} == {"backoff.py", "worker_3.py", "worker_6.py"}
+    assert context.text.count("next_delay(") == 3

@@ -62,8 +62,10 @@ def form_unit(blocks: Sequence[FoundBlock]) -> tuple[str, str, UnitText]:
             runs += source.head(first.span)
     elif (parent := _class_of(first)) and not source.is_prose and all(_class_of(block) == parent for block in blocks):
         runs += source.head(parent)
-        names = [block.span.name for block in blocks if block.span != parent]
-        name = source.plain(f"{parent.qualified}.{names[0]}" if len(names) == 1 else parent.qualified)
+        members = [block for block in blocks if block.span != parent]
+        named = [block for block in members if block.is_definition] or members
+        # Of several members only the one that was asked for is named: the others are seen below the head.
+        name = source.plain(f"{parent.qualified}.{named[0].span.name}" if len(named) == 1 else parent.qualified)
         around, kind = LineRun(parent.first_line, parent.last_line), parent.type
     else:
         around = LineRun(first.lines.first, max(block.around.last for block in blocks))

@@ -106,6 +106,11 @@ _OVERLOADS_NEED: Final = 0.6
 
 _MAX_OVERLOADS: Final = 4
 
+# Whoever asks for a name wants its definition, then to see it used: such a file is worth some lines, whatever its score.
+_USE_PROBABILITY: Final = 0.1
+
+_MAX_USES: Final = 5
+
 # Least expected value of all tokens of a large budget: a token with less is more likely to distract than to help.
 # Whoever gives a larger budget wants more to be looked at, so the least value of a token falls with it. On the
 # development questions 0.12 shows 0.01 more of the expected files at 8,000 tokens, and half as much text again.
@@ -180,6 +185,8 @@ class UnitPacker:
     def form(self, candidates: Sequence[Candidate]) -> Formed:
         """The units for the candidates within the budget, and what became of each candidate."""
         files = _by_file(candidates)
+        if self.symbol and not self.fill_all:
+            _raise_uses(files, _SYMBOL_END.split(self.symbol)[-1])
         selection = _Selection(self, files, self.budget)
         by_path: dict[str, list[FoundBlock]] = defaultdict(list)
         for block in selection.chosen():
@@ -563,6 +570,14 @@ class FileNeed:
             block = blocks.pop(inside)
             definition.candidates += [each for each in block.candidates if each not in definition.candidates]
         return definition
+
+
+def _raise_uses(files: list[FileNeed], name: str) -> None:
+    """Make the first files that use the name probable enough to be shown after its definition."""
+    uses = [file for file in files if any(name in IDENTIFIER.findall(each.text) for each in file.candidates)]
+    for file in uses[:_MAX_USES]:
+        file.probability = max(file.probability, _USE_PROBABILITY)
+    files.sort(key=lambda file: -file.probability)
 
 
 def _by_file(candidates: Sequence[Candidate]) -> list[FileNeed]:
