@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from satchel.retrieval.ranking import reasons_of
 from satchel.service.factory.opening import open_engine
 
 _REPORT = "Boom\n" + "the pool is empty " * 20 + '\nFile "/home/me/venv/lib/acme/db/pool.py", line 9, in get\n'
@@ -71,3 +72,14 @@ def test_where_something_is_puts_code_before_its_documentation(tmp_path: Path) -
         "src/matching.py": 'def match(path):\n    """The router matches paths in order."""\n    return path\n',
     }
     assert _ranked(tmp_path, files, "where are paths matched in order")[0] == "src/matching.py"
+
+
+def test_reasons_are_in_words_and_add_up_what_says_the_same() -> None:
+    signals = {"file_name": 1.0, "file_name_precision": 0.5, "best_meaning": 0.75, "test": -2.0}
+    assert reasons_of(signals, "src/net/retry.py:3-9") == [
+        ("it is a test, which was not asked for", -2.0),
+        ("the file's name is *retry*", 1.5),
+        ("it is about the same subject, in whatever words", 0.75),
+    ]
+    assert reasons_of({"folder": 1.0}, "src/net/retry.py")[0][0] == "it is in *src/net*"
+    assert reasons_of({"folder": 1.0}, "Makefile")[0][0] == "it is in the uppermost folder"

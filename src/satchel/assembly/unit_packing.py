@@ -106,7 +106,7 @@ _OVERLOADS_NEED: Final = 0.6
 
 _MAX_OVERLOADS: Final = 4
 
-# Whoever asks for a name wants its definition, then to see it used: such a file is worth some lines, whatever its score.
+# Whoever asks for a name wants its definition, then to see it used: a use is worth some lines, whatever its score.
 _USE_PROBABILITY: Final = 0.1
 
 _MAX_USES: Final = 5

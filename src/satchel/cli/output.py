@@ -18,7 +18,7 @@ import click
 from satchel.cli.exits import Exit
 from satchel.models.context import ContextKind, Fate
 from satchel.models.options import OverflowPolicy
-from satchel.text.visible import counted
+from satchel.text.visible import counted, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -222,7 +222,7 @@ def _way_out(context: Context, overflow: OverflowPolicy) -> str:
 
 
 def explain(ledger: Ledger, *, signals: bool = False) -> None:
-    """Print the fate of every hit as a table on stderr; with `signals`, with the hit's signals on stdout."""
+    """Print the fate of every hit as a table on stderr; with `signals`, with the reasons for each hit on stdout."""
     from rich.console import Console
     from rich.table import Table
 
@@ -233,29 +233,26 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
     )
     beneath = signals and console.width < _MIN_SIGNALS_WIDTH_CHARS
     table = Table(box=None, header_style="bold")
-    for name in (*_COLUMNS, *(["strongest signals"] if signals and not beneath else [])):
+    for name in (*_COLUMNS, *(["why"] if signals and not beneath else [])):
         table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left", overflow="fold")
     for entry in ledger:
         into = f" → {entry.into}" if entry.into else ""
         score = f"{entry.score:.3f}"
-        spoke = _strongest(entry.signals) if signals else ""
+        spoke = _strongest(entry.signals, entry.id) if signals else ""
         hit = f"{entry.id}{into}" + (f"\n  {spoke}" if beneath and spoke else "")
         row = [str(entry.number or ""), entry.fate, entry.reason, score, str(entry.tokens), hit]
         table.add_row(*row, *([spoke] if signals and not beneath else []))
     console.print(table)
 
 
-def _strongest(signals: Mapping[str, float], most: int = 4) -> str:
-    """The signals with the largest absolute values, in words and with sign."""
-    from satchel.service.answering import signal_meanings
+def _strongest(signals: Mapping[str, float], place: str, most: int = 4) -> str:
+    """The reasons with the largest contributions, with sign."""
+    from satchel.service.answering import reasons_in_words
 
-    words = signal_meanings()
-    ordered = sorted(((name, value) for name, value in signals.items() if name != "piece"), key=lambda e: -abs(e[1]))
-    return "; ".join(f"{words.get(name, name)} {value:+.2f}" for name, value in ordered[:most])
+    reasons = reasons_in_words(signals, place)[:most]
+    return "; ".join(f"{make_visible_line(reason).text} {value:+.2f}" for reason, value in reasons)
 
 
 def say(text: str) -> None:
     """Print a line on stderr, with terminal control characters made visible."""
-    from satchel.text.visible import make_visible_line
-
     click.echo(f"satchel: {make_visible_line(text).text}", err=True)

@@ -157,8 +157,25 @@ _SAME_PARTS: Final = 2  # the name and its folder; the folders above differ betw
 
 
 def feature_meanings() -> dict[str, str]:
-    """Every feature of a file with its meaning."""
+    """Every feature of a file with what it says, in words; features with the same words are one reason."""
     return tomllib.loads(resources.files("satchel.retrieval").joinpath("features.toml").read_text("utf-8"))
+
+
+def reasons_of(signals: Mapping[str, float], path: str) -> list[tuple[str, float]]:
+    """Why a file is ranked as it is: reasons in words with their contributions, the strongest first."""
+    meanings = feature_meanings()
+    name, folder = _names_in(path)
+    added: dict[str, float] = defaultdict(float)
+    for signal, value in signals.items():
+        added[meanings.get(signal, signal).replace("{name}", name).replace("{folder}", folder)] += value
+    return sorted(added.items(), key=lambda reason: -abs(reason[1]))
+
+
+def _names_in(path: str) -> tuple[str, str]:
+    """The name of a file without its ending, and its folders, as reasons write them."""
+    folder, _, file = path.partition(":")[0].rpartition("/")
+    name = file.rpartition(".")[0] or file
+    return f"*{name}*", f"*{folder}*" if folder else "the uppermost folder"
 
 
 def file_features(

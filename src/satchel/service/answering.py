@@ -18,7 +18,7 @@ from satchel.models.context import ContextKind
 from satchel.models.options import Fill, HeadingStyle, RequestType, TokenBudget
 from satchel.models.request import ContextRequest, Focus, User
 from satchel.models.search import Filters, SearchResult
-from satchel.retrieval.ranking import feature_meanings
+from satchel.retrieval.ranking import reasons_of
 from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
 
 
-def signal_meanings() -> dict[str, str]:
-    """The ranker's signals in words, by name."""
-    return feature_meanings()
+def reasons_in_words(signals: Mapping[str, float], place: str) -> list[tuple[str, float]]:
+    """Why a piece stands where it does: reasons with their contributions, the strongest first."""
+    return reasons_of({name: value for name, value in signals.items() if name != "piece"}, place)
 
 
 def build(

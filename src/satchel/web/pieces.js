@@ -94,7 +94,7 @@ function card(piece, build, heard) {
     facts(piece),
     cut ? cutNote(piece, build) : null,
     also(piece),
-    signalBars(piece.signals),
+    signalBars(piece.signals, piece.place),
   );
   return made;
 }

@@ -6,9 +6,9 @@ import { visibleLine } from "./visible.js";
 
 const FIRST = 3;
 
-/** @param {Record<string, number>} signals */
-export function signalBars(signals) {
-  const sorted = Object.entries(signals)
+/** Signals with the same words are one reason: their contributions are added. @param {Record<string, number>} signals @param {string} place */
+export function signalBars(signals, place) {
+  const sorted = Object.entries(asReasons(signals, place))
     .filter(([, value]) => Number.isFinite(value) && value !== 0)
     .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a));
   if (!sorted.length) return null;
@@ -25,14 +25,28 @@ export function signalBars(signals) {
   return el("div", {}, made, rest);
 }
 
-/** @param {string} name @param {number} value @param {number} largest */
-function row(name, value, largest) {
-  const told = inWords(SIGNALS, name);
+/** @param {Record<string, number>} signals @param {string} place */
+function asReasons(signals, place) {
+  const path = place.split(":")[0];
+  const file = path.slice(path.lastIndexOf("/") + 1);
+  const name = file.includes(".", 1) ? file.slice(0, file.lastIndexOf(".")) : file;
+  const folder = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "the uppermost folder";
+  /** @type {Record<string, number>} */
+  const added = {};
+  for (const [signal, value] of Object.entries(signals)) {
+    const told = inWords(SIGNALS, signal).replace("{name}", () => name).replace("{folder}", () => folder);
+    added[told] = (Object.hasOwn(added, told) ? added[told] : 0) + value;
+  }
+  return added;
+}
+
+/** @param {string} told @param {number} value @param {number} largest */
+function row(told, value, largest) {
   const filled = el("span", { class: value < 0 ? "against" : "for" });
   filled.style.setProperty("--size", String(Math.min(1, Math.abs(value) / largest)));
   return el(
     "div",
-    { class: "signal", title: `${visibleLine(name)}: ${visibleLine(told)}` },
+    { class: "signal", title: visibleLine(told) },
     el("dt", {}, foreign(told)),
     el(
       "dd",
