@@ -243,10 +243,10 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
 
     `target` is the command-line argument for this index.
     """
-    from satchel.service.factory.opening import folder_inspection
+    from satchel.service.factory.opening import FolderPlace, folder_inspection
 
     again = f"satchel clear {target} && satchel index {target}"
-    if not (folder / "truth.sqlite").exists():
+    if not FolderPlace(folder).is_there():
         yield ok("index", "no index yet; the first `satchel build` makes it")
         return
     yield from _check_writer(folder)
@@ -308,9 +308,9 @@ def _lock_holder(status: os.stat_result) -> str:
 
 def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
     """Report how many files have changed since the last index run."""
-    from satchel.service.factory.opening import folder_inspection
+    from satchel.service.factory.opening import FolderPlace, folder_inspection
 
-    if not (folder / "truth.sqlite").exists():
+    if not FolderPlace(folder).is_there():
         return [ok("index age", "no index yet")]
     inspection = folder_inspection().look_at(folder, thoroughly=False)
     if inspection.damage or inspection.version != inspection.ours:
