@@ -168,11 +168,12 @@ class IndexBusy(IndexProblem):
 class IndexDamaged(IndexProblem):
     """The index cannot be read."""
 
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(
-            f"{shown(where)}: the index cannot be read ({problem}); remove it with `satchel clear` and index again "
-            "(it is made from your files, which are not touched)"
+    def __init__(self, where: str, problem: str, remedy: str = "") -> None:
+        remedy = remedy or (
+            "remove it with `satchel clear` and index again with `satchel index` (it is made from your files, which "
+            "are not touched), or restore the folder of the index from a backup"
         )
+        super().__init__(f"{shown(where)}: the index cannot be read ({problem}); {remedy}")
         self.where = where
         self.problem = problem
 

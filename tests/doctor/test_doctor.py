@@ -452,6 +452,20 @@ def test_a_database_of_random_bytes_or_with_a_page_overwritten(indexed: Path) ->
     assert "is damaged" in only_problem(health(indexed)).detail
 
 
+def test_a_database_that_is_lost_or_older_than_the_search_arrays(indexed: Path, tmp_path: Path) -> None:
+    file = place_of(indexed) / "truth.sqlite"
+    shutil.copy(file, tmp_path / "older")
+    (indexed / "new.py").write_text("def okapi():\n    return 1\n")
+    with open_engine(indexed, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+    shutil.copy(tmp_path / "older", file)
+    assert "older than the search arrays" in only_problem(health(indexed)).detail
+    file.unlink()
+    found = only_problem(health(indexed))
+    assert "missing or empty" in found.detail
+    assert f"satchel clear {indexed} && satchel index {indexed}" in found.remedy
+
+
 def set_version(root: Path, version: int) -> None:
     connection = apsw.Connection(str(place_of(root) / "truth.sqlite"))
     connection.pragma("user_version", version)

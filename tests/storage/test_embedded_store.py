@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import zlib
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,19 +77,19 @@ def test_a_workspace_of_many_users_denies_by_default(tmp_path: Path) -> None:
         assert contract.found(store, "retri", Filters(readers=frozenset({"ann"}))) == []
 
 
-def test_what_is_derived_is_made_again_from_the_truth(tmp_path: Path) -> None:
+def test_a_question_builds_lost_arrays_again_from_the_database(tmp_path: Path) -> None:
     contract = TestEmbeddedStore()
     with contract.filled(tmp_path, file_of("a.py", ["retry"]), file_of("b.py", ["socket"])) as store:
         before = contract.found(store, "retri socket")
     for path in (tmp_path / "derived").iterdir():
         path.unlink()
-    again = EmbeddedStore(tmp_path)
-    assert contract.found(again, "retri socket") == []
-    assert again.facts().behind > 0
-    assert again.catch_up()
-    assert contract.found(again, "retri socket") == before
-    assert not again.catch_up()
-    again.close()
+    with closing(EmbeddedStore(tmp_path)) as again:
+        assert again.facts().behind > 0
+        assert "missing" in again.check()
+        assert contract.found(again, "retri socket") == before
+        assert again.check() == ""
+        assert again.facts().behind == 0
+        assert not again.catch_up()
 
 
 def test_many_small_commits_do_not_make_many_segments_and_find_the_same(tmp_path: Path) -> None:
@@ -164,23 +165,30 @@ def test_garbage_in_place_of_the_truth_is_said_to_be_so(tmp_path: Path) -> None:
         EmbeddedStore(tmp_path)
 
 
-def test_arrays_come_back_as_they_were_and_damage_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "some.segment"
+def test_arrays_come_back_as_they_were_and_any_damage_is_noticed(tmp_path: Path) -> None:
     arrays: dict[str, NDArray[Any]] = {
         "a": np.arange(7, dtype=np.int64),
         "empty": np.empty(0, np.uint8),
         "m": np.ones((3, 4), np.int8),
     }
-    write_arrays(path, arrays)
-    back = open_arrays(path)
+    path = tmp_path / write_arrays(tmp_path, "some", arrays)
+    back, _ = open_arrays(path)
     assert all((back[name] == array).all() and back[name].dtype == array.dtype for name, array in arrays.items())
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(DamagedArrays):
+    assert list(tmp_path.iterdir()) == [path]
+    whole = path.read_bytes()
+    flipped = [whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :] for at in range(len(whole))]
+    for damaged in (whole[:-5], b"", whole[:20], whole + b"\0", *flipped):
+        path.write_bytes(damaged)
+        with pytest.raises(DamagedArrays):
+            open_arrays(path)
+
+
+def test_a_checksum_of_other_content_does_not_make_arrays(tmp_path: Path) -> None:
+    garbage = b"this is no file of arrays"
+    path = tmp_path / f"some-{zlib.crc32(garbage):08x}.segment"
+    path.write_bytes(garbage)
+    with pytest.raises(DamagedArrays, match="invalid"):
         open_arrays(path)
-    path.write_bytes(b"")
-    with pytest.raises(DamagedArrays):
-        open_arrays(path)
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_file_that_was_looked_at_and_passed_over_is_remembered_without_pieces(tmp_path: Path) -> None:

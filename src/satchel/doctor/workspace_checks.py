@@ -135,21 +135,19 @@ def check_terminal() -> Iterator[Finding]:
 
 def check_git(root: Path) -> Iterator[Finding]:
     """Check if the git history of the folder can be read."""
-    import pygit2
+    from satchel.indexing.git_history import UnreadableHistory, head_of, read_history
+    from satchel.indexing.walk import in_repository
 
     try:
-        place = pygit2.discover_repository(os.fspath(root))
-        repository = None if place is None else pygit2.Repository(place)
-        if repository is None:
+        if not in_repository(os.path.realpath(root)):
             yield ok("git", "not a repository; git is optional")
-        elif repository.is_empty or repository.head_is_unborn:
-            yield ok("git", "a repository without commits")
+        elif head := head_of(root):
+            is_shallow = "shallow" in read_history(root, head, most_commits=1).note
+            yield ok("git", f"the history is readable up to {head[:10]}{' (shallow)' if is_shallow else ''}")
         else:
-            head = str(repository.head.target)[:10]
-            yield ok("git", f"the history is readable up to {head}{' (shallow)' if repository.is_shallow else ''}")
-    except (pygit2.GitError, KeyError, ValueError, OSError) as error:
-        how = f"git config --global --add safe.directory {root}" if "owned" in str(error) else f"git -C {root} fsck"
-        yield problem("git", f"the history cannot be read: {error}", how)
+            yield ok("git", "a repository without commits")
+    except UnreadableHistory as error:
+        yield problem("git", f"the history cannot be read: {error}", f"git -C {root} fsck")
 
 
 def check_watching(root: Path, limits: Path = _INOTIFY) -> list[Finding]:
@@ -245,10 +243,10 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
 
     `target` is the command-line argument for this index.
     """
-    from satchel.service.factory.opening import folder_inspection
+    from satchel.service.factory.opening import FolderPlace, folder_inspection
 
     again = f"satchel clear {target} && satchel index {target}"
-    if not (folder / "truth.sqlite").exists():
+    if not FolderPlace(folder).is_there():
         yield ok("index", "no index yet; the first `satchel build` makes it")
         return
     yield from _check_writer(folder)
@@ -310,9 +308,9 @@ def _lock_holder(status: os.stat_result) -> str:
 
 def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
     """Report how many files have changed since the last index run."""
-    from satchel.service.factory.opening import folder_inspection
+    from satchel.service.factory.opening import FolderPlace, folder_inspection
 
-    if not (folder / "truth.sqlite").exists():
+    if not FolderPlace(folder).is_there():
         return [ok("index age", "no index yet")]
     inspection = folder_inspection().look_at(folder, thoroughly=False)
     if inspection.damage or inspection.version != inspection.ours:

@@ -218,6 +218,11 @@ def in_repository(folder: str) -> bool:
     return bool(_up_to_repository(folder))
 
 
+def top_of_repository(folder: str) -> str | None:
+    """The top of the repository with the folder, given by the real path; None outside of a repository."""
+    return next(iter(_up_to_repository(folder)[-1:]), None)
+
+
 def _up_to_repository(folder: str) -> list[str]:
     """The folder and all parents up to the top of the repository; empty outside of a repository."""
     above = [folder]

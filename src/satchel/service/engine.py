@@ -8,6 +8,7 @@ print(engine.build("where is the retry backoff computed").context)
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -183,7 +184,16 @@ class ContextEngine:
     def is_current(self, changes: Changes) -> bool:
         """True if the index reflects the folder, given the changes of the folder."""
         facts = self.store.facts()
-        return bool(facts.generation) and not facts.behind and not changes.to_look_at and changes.are_skips_stored
+        is_complete = bool(facts.generation) and not facts.behind and changes.are_skips_stored
+        return is_complete and not changes.to_look_at and not self._has_new_history()
+
+    def _has_new_history(self) -> bool:
+        """True if HEAD of the repository has moved since the history was read."""
+        from satchel.indexing.git_history import UnreadableHistory, head_of
+
+        with suppress(UnreadableHistory):
+            return bool(self._history_commits) and head_of(self.root) != self.store.history_head()
+        return False
 
     def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
         """Refresh the store from the folder; only changed files are read."""
@@ -206,14 +216,21 @@ class ContextEngine:
         return report
 
     def _read_history(self, report: IndexReport) -> None:
-        from satchel.indexing.git_history import head_of, read_history
+        """Read the git history if HEAD has moved; a history that cannot be read is none, with a note."""
+        from satchel.indexing.git_history import History, UnreadableHistory, head_of, read_history
 
-        head = head_of(self.root)
-        if not head or head == self.store.history_head():
-            return
-        history = read_history(self.root, most_commits=self._history_commits)
-        with self.store.write() as writer:
-            writer.put_activity(history.activities, history.head)
+        stored, head = self.store.history_head(), ""
+        try:
+            head = head_of(self.root)
+            history = History(head)
+            if head not in ("", stored):
+                history = read_history(self.root, head, most_commits=self._history_commits)
+        except UnreadableHistory as error:
+            # Under this commit, so that the next runs do not wait for the same repository again.
+            history = History(head, note=f"the git history was not read: {error}")
+        if history.head != stored:
+            with self.store.write() as writer:
+                writer.put_activity(history.activities, history.head)
         if history.note:
             report.notes.append(history.note)
 

@@ -94,7 +94,7 @@ def remove_index(
     _, place = root_and_place(path, settings_at(path, changed_settings, heed_project=False))
     places = [place]
     if every and place.folder is not None:
-        places = [FolderPlace(truth.parent) for truth in sorted(place.folder.parent.glob("*/truth.sqlite"))]
+        places = [folder for folder in map(FolderPlace, sorted(place.folder.parent.iterdir())) if folder.is_there()]
     if not force:
         for doomed in places:
             _refuse_to_lose_blocks(doomed)

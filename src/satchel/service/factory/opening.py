@@ -51,6 +51,10 @@ def is_database(place: object) -> bool:
     return isinstance(place, str) and place.startswith(_DATABASES)
 
 
+INDEX_FILES: Final = ("truth.sqlite", "derived/current.json")
+"""The files that tell an index in a folder: the database, and the manifest of the arrays made from the database."""
+
+
 @dataclass(frozen=True, slots=True)
 class FolderPlace:
     """An index in a folder with a SQLite file."""
@@ -63,8 +67,8 @@ class FolderPlace:
         return str(self.folder)
 
     def is_there(self) -> bool:
-        """True if the folder holds an index."""
-        return (self.folder / "truth.sqlite").exists()
+        """True if the folder holds an index, or the rest of an index whose database is lost."""
+        return any((self.folder / name).exists() for name in INDEX_FILES)
 
     def open(self) -> Store:
         """Open the embedded store."""
@@ -80,8 +84,9 @@ class FolderPlace:
 
     def remove(self) -> None:
         """Remove the files of the index, and the folder if no more files are in the folder."""
-        databases = (*self.folder.glob("truth.sqlite*"), *self.folder.glob("seed.part*"))
-        for path in (*databases, *self.folder.glob("derived/*"), self.folder / "write.lock"):
+        # The database goes last but one: what is left by an interrupted removal can be completed or removed again.
+        databases = (*self.folder.glob("seed.part*"), *self.folder.glob("truth.sqlite*"))
+        for path in (*self.folder.glob("derived/*"), *databases, self.folder / "write.lock"):
             path.unlink(missing_ok=True)
         for place in (self.folder / "derived", self.folder):
             with suppress(OSError):

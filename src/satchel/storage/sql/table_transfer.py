@@ -24,7 +24,9 @@ _BATCH_ROWS: Final = 2_000  # bounds memory; each batch is one query
 _BATCH_TEXT_BYTES: Final = 8_000_000
 """The text of a batch in memory; a single larger file still makes a batch."""
 
-_DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
+_DERIVED: Final = frozenset(
+    {"generation", "linked", "laid_out", "nearest", "pieces", "multi_user", "default_access", MOVING}
+)
 """Facts not transferred: each store computes its own, and the default access (two facts) is set separately."""
 _MARKS: Final = "mark "
 _MICROS_PER_SECOND: Final = 10**6  # the version history is stored in seconds, activity in microseconds

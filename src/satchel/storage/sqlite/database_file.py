@@ -9,7 +9,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -53,9 +54,13 @@ def migrate(connection: apsw.Connection, where: str) -> None:
 
 
 FILE_NAME: Final = "truth.sqlite"
-_BUSY_TIMEOUT_MS: Final = 10_000  # waits for another process's commit; then the caller gets IndexBusy
+BUSY_TIMEOUT_MS: Final = 10_000  # waits for another process's commit; then the caller gets IndexBusy
 _MAX_MARKS: Final = 1000  # segments that are more commits behind are built anew
+_MAX_PROBLEM_CHARS: Final = 300  # fits a message; the first problems tell enough
 _UNWRITABLE: Final = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError)
+_CHECKSUM_BYTES: Final = 8  # SQLite's checksum layer looks after the files whose pages reserve exactly so many bytes
+_CHECKSUMMED: Final = int.from_bytes(b"Satc", "big")
+"""The application id of a file with a checksum in every page; older files of ours have none."""
 
 
 _CLOSED: Final = (
@@ -67,14 +72,29 @@ _CLOSED: Final = (
 )
 
 
+def damage_told_by(error: apsw.Error) -> str:
+    """The damage to the file that an error reports, or ""."""
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+        return "a page does not match its checksum"
+    return str(error) if isinstance(error, (apsw.NotADBError, apsw.CorruptError)) else ""
+
+
+def quick_check(connection: apsw.Connection) -> str:
+    """The problems found by SQLite's quick_check, which reads every page, or ""."""
+    rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+    return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:_MAX_PROBLEM_CHARS]
+
+
 @contextmanager
 def map_sqlite_errors(where: Path) -> Iterator[None]:
     """Raise SQLite's errors in the `with` block as Satchel's errors; `where` is the place that they name."""
     try:
         yield
     except _UNWRITABLE as error:
+        if damage := damage_told_by(error):
+            raise IndexDamaged(str(where), damage) from error
         raise IndexUnwritable(str(where), str(error)) from error
-    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
+    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, apsw.ConstraintError, apsw.MismatchError) as error:
         # A full disk ends the transaction, and then SQLite reports that there is no transaction to end.
         if isinstance(error.__context__, _UNWRITABLE):
             raise IndexUnwritable(str(where), str(error.__context__)) from error
@@ -98,18 +118,61 @@ class SqliteDatabase(apsw.Connection, Database):
     like = "LIKE"
 
 
+@cache
+def checksum_layer() -> str:
+    """The name of SQLite's file layer that verifies the checksum of each page it reads."""
+    # The layer comes with apsw's wheels, as a library that registers itself for the whole process.
+    library = Path(apsw.__file__).with_name("sqlite_extra_binaries") / "cksumvfs"
+    with closing(apsw.Connection(":memory:")) as connection:
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1)
+        try:
+            connection.load_extension(str(library))
+        except apsw.ExtensionLoadingError as error:
+            problem = f"apsw comes without the library cksumvfs: {error}; install apsw from PyPI"
+            raise StoreUnavailable(str(library), problem) from error
+    return "cksmvfs"
+
+
 def connect(path: Path) -> SqliteDatabase:
     """An open SQLite file of the current version."""
     with map_sqlite_errors(path):
-        connection = SqliteDatabase(os.fspath(path))
-        # Otherwise SQLite may plan a statement again for each newly bound value.
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "normal")
-        connection.pragma("temp_store", "memory")
-        migrate(connection, str(path))
+        connection = SqliteDatabase(os.fspath(path), vfs=checksum_layer())
+        try:
+            # Otherwise SQLite may plan a statement again for each newly bound value.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            with checksummed(connection, path):
+                connection.pragma("journal_mode", "wal")
+                connection.pragma("synchronous", "normal")
+                connection.pragma("temp_store", "memory")
+                migrate(connection, str(path))
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+
+def verify_checksums(connection: apsw.Connection, path: Path) -> bool:
+    """True if the pages have checksums; raises IndexDamaged if the file's header was changed to turn them off."""
+    if connection.pragma("application_id") != _CHECKSUMMED:
+        return False
+    if connection.reserve_bytes() != _CHECKSUM_BYTES:
+        raise IndexDamaged(str(path), "the file's header is invalid")
+    return True
+
+
+@contextmanager
+def checksummed(connection: apsw.Connection, path: Path) -> Iterator[None]:
+    """Give the pages of a file checksums while the `with` block makes the file or brings it to the current version."""
+    if verify_checksums(connection, path):
+        yield
+        return
+    is_new = connection.pragma("page_count") == 0
+    connection.reserve_bytes(None, _CHECKSUM_BYTES)
+    yield
+    if not is_new:
+        connection.execute("VACUUM")
+    connection.pragma("application_id", _CHECKSUMMED)
 
 
 class SqliteWriter(RelationalWriter):

@@ -15,12 +15,22 @@ from urllib.parse import quote
 
 import apsw
 
+from satchel.errors import IndexDamaged
 from satchel.models.search import Filters
 from satchel.ports.transfer import MOVING
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import Database
-from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, SqliteDatabase, map_sqlite_errors, mark_of
-from satchel.storage.sqlite.segments import Derived
+from satchel.storage.sqlite.database_file import (
+    FILE_NAME,
+    VERSION,
+    SqliteDatabase,
+    checksum_layer,
+    damage_told_by,
+    map_sqlite_errors,
+    quick_check,
+    verify_checksums,
+)
+from satchel.storage.sqlite.segments import DamagedArrays, Derived, refuse_lost_database
 
 _BUSY_TIMEOUT_MS: Final = 2_000  # shorter than for work: an inspection should answer even beside a busy writer
 
@@ -44,35 +54,27 @@ class IndexInspection(NamedTuple):
 def look_at(folder: Path, *, thoroughly: bool = True) -> IndexInspection:
     """The state of the index in a folder; `thoroughly` checks every page of the database."""
     try:
+        refuse_lost_database(folder)
         with _connected(folder) as connection:
             version = int(connection.pragma("user_version"))
-            damage = _damage(connection) if thoroughly and version <= VERSION else ""
+            damage = quick_check(connection) if thoroughly and version <= VERSION else ""
             if damage or version != VERSION:
                 return IndexInspection(version=version, damage=damage)
             return _inspected(folder, connection, version)
+    except IndexDamaged as error:
+        return IndexInspection(version=VERSION, damage=error.problem)
     except apsw.Error as error:
-        return IndexInspection(version=VERSION, damage=str(error))
-
-
-def _damage(connection: SqliteDatabase) -> str:
-    """The problems reported by SQLite's quick_check, or ""."""
-    rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
-    return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:300]
+        return IndexInspection(version=VERSION, damage=damage_told_by(error) or str(error))
 
 
 def _inspected(folder: Path, connection: SqliteDatabase, version: int) -> IndexInspection:
     generation = int(connection.fact("generation") or 0)
     files, pieces = connection.count("file") - connection.count("node"), connection.count("piece")
-    derived = Derived(folder / "derived")
-    current, (manifest, opened) = derived.manifest(), derived.open()
-    is_ours = manifest.mark == mark_of(connection, manifest.generation)
-    wrong = ""
-    if len(opened) != len(current.segments):
-        wrong = "a segment is missing or damaged"
-    elif pieces and generation and not current.segments and not (folder / "derived" / "current.json").exists():
-        wrong = "the files are missing"
-    elif current.segments and not is_ours:
-        wrong = "the files belong to another index"
+    behind, wrong = 0, ""
+    try:
+        behind = generation - Derived(folder / "derived").open_for(connection).manifest.generation
+    except DamagedArrays as error:
+        wrong = str(error)
     return IndexInspection(
         version=version,
         segments=wrong,
@@ -80,7 +82,7 @@ def _inspected(folder: Path, connection: SqliteDatabase, version: int) -> IndexI
         moving=str(connection.fact(MOVING) or ""),
         files=files,
         pieces=pieces,
-        behind=0 if wrong else max(0, generation - manifest.generation),
+        behind=max(0, behind),
     )
 
 
@@ -93,10 +95,12 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
     except OSError:
         has_log = False
     name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
-    connection = SqliteDatabase(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = SqliteDatabase(name, flags=flags, vfs=checksum_layer())
     try:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         connection.pragma("temp_store", "memory")
+        verify_checksums(connection, path)
         yield connection
     finally:
         connection.close()

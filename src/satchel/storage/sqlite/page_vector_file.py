@@ -14,7 +14,7 @@ import numpy as np
 from satchel.errors import IndexDamaged, InvalidInput
 from satchel.ports.page_vectors import PageKey
 from satchel.retrieval.late_interaction import pack_vectors, pooled, unpack_vectors
-from satchel.storage.sqlite.database_file import map_sqlite_errors
+from satchel.storage.sqlite.database_file import checksum_layer, checksummed, damage_told_by, map_sqlite_errors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,18 +38,21 @@ class EmbeddedPageVectors:
         if self._opened is None:
             try:
                 self._opened = self._open()
-            except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError):
+            except (apsw.Error, IndexDamaged) as error:
+                if not (isinstance(error, IndexDamaged | apsw.SQLError) or damage_told_by(error)):
+                    raise
                 # The content can be derived again: start with a new file.
                 self._forget()
                 self._opened = self._open()
         return self._opened
 
     def _open(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self._path))
+        connection = apsw.Connection(str(self._path), vfs=checksum_layer())
         try:
             connection.set_busy_timeout(10_000)
-            connection.pragma("journal_mode", "wal")
-            connection.execute(_TABLES).fetchall()
+            with checksummed(connection, self._path):
+                connection.pragma("journal_mode", "wal")
+                connection.execute(_TABLES).fetchall()
         except BaseException:
             connection.close()
             raise
@@ -66,9 +69,13 @@ class EmbeddedPageVectors:
         with self._lock, map_sqlite_errors(self._path):
             try:
                 yield
-            except (apsw.NotADBError, apsw.CorruptError) as error:
+            except apsw.Error as error:
+                if not (damage := damage_told_by(error)):
+                    raise
                 self._forget()
-                raise IndexDamaged(str(self._path), f"{error}; the file is rebuilt") from error
+                raise IndexDamaged(
+                    str(self._path), f"{damage}; the next question rebuilds the file", "ask again"
+                ) from error
 
     def documents(self) -> set[str]:
         """The ids of the documents with vectors for all pages."""

@@ -24,8 +24,8 @@ from satchel.indexing.prepared_files import reader_version
 from satchel.indexing.tree_sketch import likeness, sketch_of
 from satchel.models.files import READER, SKETCH
 from satchel.ports.transfer import MOVING
-from satchel.storage.sqlite.database_file import FILE_NAME, VERSION
-from satchel.storage.sqlite.segments import MANIFEST_NAME, Derived
+from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, checksum_layer, verify_checksums
+from satchel.storage.sqlite.segments import MANIFEST, DamagedArrays, Manifest
 from satchel.storage.sqlite.store import EmbeddedStore
 
 _MIN_LIKENESS: Final = 0.5  # below, replacing the files that differ costs more than reading all files
@@ -71,10 +71,10 @@ class Seeding:
         try:
             with closing(_connected(folder)) as db:
                 facts = dict(db.execute("SELECT name, value FROM fact"))
-                if not self._is_wanted(db, facts):
+                if not verify_checksums(db, folder) or not self._is_wanted(db, facts):
                     return ()
                 return tuple(json.loads(facts[SKETCH]))
-        except (apsw.Error, OSError, KeyError, ValueError, TypeError):
+        except (SatchelError, apsw.Error, OSError, KeyError, ValueError, TypeError):
             return ()
 
     def _is_wanted(self, db: apsw.Connection, facts: dict[str, Any]) -> bool:
@@ -99,7 +99,7 @@ class Seeding:
                 self.store.replace_contents(part)
                 _link_segments(other / "derived", self.folder / "derived")
             return True
-        except (apsw.Error, OSError):
+        except (apsw.Error, OSError, DamagedArrays):
             return bool(self.store.generation)
         finally:
             _remove(part)
@@ -107,9 +107,10 @@ class Seeding:
 
 def _link_segments(source: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
-    for name in Derived(source).manifest().segments:
+    manifest = (source / MANIFEST).read_bytes()
+    for name in Manifest.decode(manifest).segments:
         _link(source / name, target / name)
-    shutil.copyfile(source / MANIFEST_NAME, target / MANIFEST_NAME)
+    (target / MANIFEST).write_bytes(manifest)
 
 
 def _remove(part: Path) -> None:
@@ -121,7 +122,7 @@ def _copy_database(db: apsw.Connection, part: Path) -> None:
     """Copy a database to a file, and mark the files as unread: an equal size and time is no proof of equal content."""
     _remove(part)  # of a killed process
     os.close(os.open(part, os.O_CREAT | os.O_RDWR, 0o600))
-    with closing(apsw.Connection(os.fspath(part))) as copy:
+    with closing(apsw.Connection(os.fspath(part), vfs=checksum_layer())) as copy:
         copy.pragma("synchronous", "off")  # a copy that is lost is made again
         _backup(db, copy)
         copy.pragma("journal_mode", "off")
@@ -138,7 +139,8 @@ def _backup(source: apsw.Connection, target: apsw.Connection) -> None:
 def _connected(folder: Path) -> apsw.Connection:
     """A read-only connection to an index; creates no file."""
     place = f"file:{quote(os.fspath(folder / FILE_NAME))}?mode=ro"
-    connection = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(place, flags=flags, vfs=checksum_layer())
     connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
     return connection
 

@@ -1,10 +1,15 @@
-"""The segments on disk: the manifest with their generation, and the refresh from the database."""
+"""The segments on disk: the manifest with their generation, and the refresh from the database.
+
+The name of a segment ends in the checksum of its content, and the manifest holds its own checksum. A process verifies
+them once for each version of a file, before it answers anything from the file.
+"""
 
 from __future__ import annotations
 
 import json
 import mmap
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,33 +19,54 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from satchel.errors import IndexDamaged
 from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, View, in_steps
-from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of
+from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, mark_of
 
 _MAGIC: Final = b"SATCHELARRAYS 2\n"
+_SEGMENT: Final = ".segment"
 _ALIGNMENT_BYTES: Final = 64  # a cache line of usual processors, and a multiple of every number's size
 
 
 class DamagedArrays(Exception):
-    """The file is damaged or no file of arrays."""
+    """Derived files are damaged, missing, or made from another state of the index."""
+
+
+class FileVersion(NamedTuple):
+    """Tells apart the versions of a file."""
+
+    inode: int
+    modified_ns: int
+    size: int
+
+
+Stamp = tuple[FileVersion | None, ...]
+"""The versions of the manifest and its segments."""
+
+
+def _version(file: int | Path) -> FileVersion | None:
+    try:
+        info = os.stat(file)
+    except OSError:
+        return None
+    return FileVersion(info.st_ino, info.st_mtime_ns, info.st_size)
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file to write to; replaces the file at the path after a complete write and fsync."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+def _new_file(part: Path) -> Iterator[BinaryIO]:
+    """A temporary file to write to, on disk at the end of the `with` block; the caller then moves the file."""
     try:
-        with part.open("wb") as file:
+        with part.open("w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
-    finally:
+    except BaseException:
         part.unlink(missing_ok=True)
+        raise
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the arrays to a temporary file and move the file to the path."""
+def write_arrays(folder: Path, stem: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Write the arrays to a file in the folder; returns the name of the file: the stem and the content's checksum."""
     layout: dict[str, tuple[str, tuple[int, ...], int]] = {}
     position = 0
     for name, array in arrays.items():
@@ -48,36 +74,41 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         layout[name] = (array.dtype.str, array.shape, position)
         position += array.nbytes
     header = json.dumps({"layout": layout, "bytes": position}).encode()
-    with _replacing(path) as file:
+    part = folder / f"{stem}.part"
+    with _new_file(part) as file:
         file.write(_MAGIC + len(header).to_bytes(8, "little") + header)
         start = _aligned(file.tell())
         for name, array in arrays.items():
             file.seek(start + layout[name][2])
             np.ascontiguousarray(array).tofile(file)
         file.truncate(start + position)
+        file.flush()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            name = f"{stem}-{zlib.crc32(data):08x}{_SEGMENT}"
+    part.replace(folder / name)
+    return name
 
 
-def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The memory-mapped arrays of a file; readable even after the file is deleted."""
+def open_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], FileVersion | None]:
+    """The memory-mapped arrays of a file, and the version of the file; readable even after the file is deleted."""
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size < len(_MAGIC) + 8:
-            raise DamagedArrays(str(path))
+        version = _version(file.fileno())
+        if version is None or version.size < len(_MAGIC) + 8:
+            raise DamagedArrays("a segment is damaged: too short")
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise DamagedArrays(str(path))
+    if not path.name.endswith(f"-{zlib.crc32(data):08x}{_SEGMENT}"):
+        raise DamagedArrays("a segment is damaged: it does not match its checksum")
     at = len(_MAGIC) + 8
-    length = int.from_bytes(data[len(_MAGIC) : at], "little")
     try:
-        header = json.loads(data[at : at + length])
-        start = _aligned(at + length)
-        if len(data) != start + header["bytes"]:
-            raise DamagedArrays(str(path))
-        return {
+        header = json.loads(data[at : at + int.from_bytes(data[len(_MAGIC) : at], "little")])
+        start = len(data) - header["bytes"]
+        arrays = {
             name: np.frombuffer(data, dtype, int(np.prod(shape)), start + offset).reshape(shape)
             for name, (dtype, shape, offset) in header["layout"].items()
         }
     except (ValueError, KeyError, TypeError) as error:
-        raise DamagedArrays(f"{path}: {error}") from error
+        raise DamagedArrays(f"a segment is invalid: {error}") from error
+    return arrays, version
 
 
 def _aligned(position: int) -> int:
@@ -91,7 +122,7 @@ class Segment(Columns):
     """A segment with the arrays for a search."""
 
     def __init__(self, path: Path) -> None:
-        arrays = open_arrays(path)
+        arrays, self.version = open_arrays(path)
         super().__init__(arrays)
         self.name = path.name
         self.vectors: NDArray[np.int8] = arrays["vectors"]
@@ -154,8 +185,40 @@ class Manifest(NamedTuple):
     gone: tuple[int, ...] = ()
     mark: str = ""
 
+    def encoded(self) -> bytes:
+        """The manifest as JSON, with its checksum."""
+        return json.dumps({**self._asdict(), "checksum": self._checksum()}).encode()
 
-MANIFEST_NAME: Final = "current.json"
+    @classmethod
+    def decode(cls, data: bytes) -> Manifest:
+        """The manifest; raises DamagedArrays if it does not match its checksum."""
+        try:
+            stored = json.loads(data)
+            segments, gone = tuple(map(str, stored["segments"])), tuple(map(int, stored["gone"]))
+            manifest = cls(int(stored["generation"]), segments, gone, str(stored["mark"]))
+            if stored["checksum"] != manifest._checksum():
+                raise ValueError("it does not match its checksum")
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise DamagedArrays(f"the manifest is damaged: {error}") from error
+        return manifest
+
+    def _checksum(self) -> int:
+        return zlib.crc32(json.dumps(self._asdict()).encode())
+
+
+class Opened(NamedTuple):
+    """The manifest, its segments, and the versions of their files."""
+
+    manifest: Manifest = Manifest()
+    segments: tuple[Segment, ...] = ()
+    stamp: Stamp = (None,)
+
+
+_MAX_READS: Final = 3  # a writer replaces the manifest once in a run, and a reading takes milliseconds
+MANIFEST: Final = "current.json"
+LAID_OUT: Final = "laid_out"
+"""Key of the fact in the database: the generation of the latest manifest. An older manifest is no longer valid: the
+database has forgotten the files deleted before this generation."""
 
 
 class Derived:
@@ -163,56 +226,74 @@ class Derived:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._current = folder / MANIFEST_NAME
+        self._current = folder / MANIFEST
+        self._verified: dict[str, Segment] = {}
 
-    def stamp(self) -> tuple[int, int] | None:
-        """A value that changes with every change of the manifest."""
-        try:
-            info = os.stat(self._current)
-        except OSError:
-            return None
-        return info.st_ino, info.st_mtime_ns
+    def stamp(self, segments: Iterable[Segment]) -> Stamp:
+        """The present versions of the manifest and of the files of these segments."""
+        return _version(self._current), *(_version(self._folder / segment.name) for segment in segments)
 
-    def manifest(self) -> Manifest:
-        """The manifest; empty if missing or unreadable."""
-        try:
-            stored = json.loads(self._current.read_bytes())
-            segments, gone = stored["segments"], stored["gone"]
-            if not all(isinstance(name, str) and "/" not in name for name in segments):
-                return Manifest()
-            return Manifest(int(stored["generation"]), tuple(segments), tuple(map(int, gone)), str(stored["mark"]))
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            return Manifest()
+    def open_for(self, db: SqliteDatabase) -> Opened:
+        """The manifest and its segments; empty if none were made yet from this database.
 
-    def open_for(self, db: SqliteDatabase) -> tuple[Manifest, list[Segment]]:
-        """The manifest and its segments if made from this database; otherwise empty."""
-        manifest, segments = self.open()
-        return (manifest, segments) if manifest.mark == mark_of(db, manifest.generation) else (Manifest(), [])
-
-    def open(self) -> tuple[Manifest, list[Segment]]:
-        """The manifest and its opened segments; empty if any segment is missing or damaged."""
-        for _ in range(3):
-            manifest = self.manifest()
+        Raises DamagedArrays for files that cannot be used, and IndexDamaged for a database older than the manifest.
+        """
+        for left in reversed(range(_MAX_READS)):
+            before = _version(self._current)
             try:
-                return manifest, [Segment(self._folder / name) for name in manifest.segments]
-            except FileNotFoundError:
-                continue  # a writer has replaced the segments: read the new manifest
-            except (DamagedArrays, KeyError, OSError, ValueError):
-                break
-        return Manifest(), []
+                return self._open(db)
+            except (DamagedArrays, OSError, KeyError) as error:
+                # A writer may have replaced the manifest and the segments: read the new manifest.
+                if left and _version(self._current) != before:
+                    continue
+                damage = str(error) if isinstance(error, DamagedArrays) else "a segment is missing or damaged"
+                raise DamagedArrays(damage) from error
+        raise AssertionError
 
-    def forget(self) -> None:
-        """Delete the manifest: the next index run builds all segments anew."""
-        with suppress(OSError):
-            self._current.unlink()
+    def refuse_older(self, db: SqliteDatabase) -> None:
+        """Raise IndexDamaged for a database older than the manifest that was made from it."""
+        with suppress(OSError, DamagedArrays):
+            generation = Manifest.decode(self._current.read_bytes()).generation
+            # A snapshot may be older than what other processes have made since it began.
+            if not db.in_transaction and generation > int(db.fact("generation") or 0):
+                problem = f"{FILE_NAME} is older than the search arrays that were made from it"
+                raise IndexDamaged(str(self._folder.parent), problem)
+
+    def _open(self, db: SqliteDatabase) -> Opened:
+        self.refuse_older(db)
+        try:
+            with self._current.open("rb") as file:
+                version, manifest = _version(file.fileno()), Manifest.decode(file.read())
+        except FileNotFoundError:
+            if db.fact(LAID_OUT):
+                raise DamagedArrays("the files are missing") from None
+            return Opened()
+        is_ours = manifest.mark == mark_of(db, manifest.generation)
+        if not is_ours and manifest.generation <= int(db.fact("generation") or 0):
+            raise DamagedArrays("the files belong to another index")
+        if manifest.generation < int(db.fact(LAID_OUT) or 0):
+            raise DamagedArrays("the files are of an older state of the index")
+        segments = tuple(map(self._segment, manifest.segments))
+        self._verified = {segment.name: segment for segment in segments}
+        return Opened(manifest, segments, (version, *(segment.version for segment in segments)))
+
+    def _segment(self, name: str) -> Segment:
+        """A segment; its content is verified once for each version of the file."""
+        verified = self._verified.get(name)
+        if verified is not None and verified.version == _version(self._folder / name):
+            return verified
+        return Segment(self._folder / name)
 
     def catch_up(self, db: SqliteDatabase, generation: int, dimensions: int) -> bool:
         """Build segments for new files of the database; True if there was anything to do."""
         from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
 
-        manifest, segments = self.open_for(db)
-        if manifest.generation == generation and self._current.exists():
-            return False
+        try:
+            manifest, segments, stamp = self.open_for(db)
+            if manifest.generation == generation and stamp != Opened().stamp:
+                return False
+        except DamagedArrays:
+            manifest, segments, _ = Opened()
         self._folder.mkdir(parents=True, exist_ok=True)
         since = manifest.generation
         gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", (since,)))}
@@ -224,11 +305,13 @@ class Derived:
         files.update(row[0] for row in newer)
         names = [segment.name for segment in segments if segment not in merged]
         if files:
-            names.append(f"{generation:010d}-{os.getpid()}.segment")
-            write_arrays(self._folder / names[-1], lay_out(db, sorted(files), dimensions))
+            stem = f"{generation:010d}-{os.getpid()}"
+            names.append(write_arrays(self._folder, stem, lay_out(db, sorted(files), dimensions)))
         new = Manifest(generation, tuple(names), tuple(sorted(gone & stored)), mark_of(db, generation))
-        with _replacing(self._current) as file:
-            file.write(json.dumps(new._asdict()).encode())
+        part = self._folder / f"{self._current.name}.{os.getpid()}.part"
+        with _new_file(part) as file:
+            file.write(new.encoded())
+        part.replace(self._current)
         self._sweep(names)
         return True
 
@@ -238,3 +321,11 @@ class Derived:
             if path.name not in keep:
                 with suppress(OSError):
                     path.unlink()
+
+
+def refuse_lost_database(folder: Path) -> None:
+    """Raise IndexDamaged if the database is missing or empty beside the arrays that were made from it."""
+    database = folder / FILE_NAME
+    is_empty = not database.exists() or not database.stat().st_size
+    if is_empty and (folder / "derived" / MANIFEST).exists():
+        raise IndexDamaged(str(folder), f"{FILE_NAME} is missing or empty")

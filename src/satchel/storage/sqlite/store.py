@@ -17,7 +17,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput
 from satchel.models.access import Access, DefaultAccess
 from satchel.models.search import Filters
 from satchel.ports.file_index import Candidate, StoreQuery, WordCounts
@@ -28,18 +28,31 @@ from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, Database, access_lists, default_access, readable_lists
 from satchel.storage.sql.scoring import View, among, count_words, gather, with_use
 from satchel.storage.sqlite.database_file import (
+    BUSY_TIMEOUT_MS,
     FILE_NAME,
     SqliteDatabase,
     SqliteWriter,
     ThreadConnections,
+    checksum_layer,
     map_sqlite_errors,
+    quick_check,
 )
-from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
+from satchel.storage.sqlite.segments import (
+    LAID_OUT,
+    DamagedArrays,
+    Derived,
+    Opened,
+    SegmentSource,
+    refuse_lost_database,
+)
 
 _MAX_CACHED_READERS: Final = 512  # an entry is small; with more readers, the oldest is computed again
 _MAX_CACHED_VIEWS: Final = 64
 """A view takes two bytes for each block, and readers with the same access share a view."""
 
+_LOCK_NAME: Final = "write.lock"
+"""Names the process that writes; empty after a writer that was not killed."""
+_MAX_REFRESHES: Final = 3  # each further one needs another writer to end its run within milliseconds
 _LOCK_POLL_S: Final = 0.005  # a caller does not notice the delay; polling faster only takes processor time
 
 
@@ -121,19 +134,24 @@ class EmbeddedStore(RelationalReader):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
+        refuse_lost_database(folder)
         self._connections = ThreadConnections(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
         self._lock = threading.RLock()
-        self._segments: list[Segment] = []
+        self._opened: Opened | None = None
         self._gone: set[int] = set()
-        self._derived_generation = -1
-        self._stamp: tuple[int, int] | None = None
         self._writing = threading.local()
         self._access = _AccessCache()
         self._views_of: tuple[Any, ...] = ()
         self._cached_views: dict[tuple[Any, ...], list[SegmentSource]] = {}
         self._of_types: dict[tuple[str, ...], list[NDArray[np.bool_]]] = {}
-        self._db.pragma("user_version")  # report a damaged file at once
+        try:
+            with map_sqlite_errors(folder):
+                self._derived.refuse_older(self._db)
+            self._check_after_kill()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def _db(self) -> SqliteDatabase:
@@ -150,7 +168,8 @@ class EmbeddedStore(RelationalReader):
 
     def search_version(self) -> tuple[object, ...]:
         """A value that changes whenever search results could change."""
-        return self.generation, self._derived.stamp()
+        with map_sqlite_errors(self._folder), self._lock:
+            return self._refresh(), self._arrays.stamp
 
     # -- writing
 
@@ -160,7 +179,7 @@ class EmbeddedStore(RelationalReader):
         if getattr(self._writing, "now", False):
             yield
             return
-        path = self._folder / "write.lock"
+        path = self._folder / _LOCK_NAME
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -169,6 +188,8 @@ class EmbeddedStore(RelationalReader):
             if not _take_lock(handle, wait):
                 owner = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
                 raise IndexBusy(str(self._folder), f" ({owner})" if owner else "")
+            if os.fstat(handle).st_size:  # the last writer was killed
+                self._refuse_damaged_database()
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"pid {os.getpid()}".encode(), 0)
             self._writing.now = True
@@ -208,14 +229,21 @@ class EmbeddedStore(RelationalReader):
     def catch_up(self) -> bool:
         """Refresh the segments from the database; True if there was anything to do."""
         with self.lock(), map_sqlite_errors(self._folder):
+            generation = self.generation
+            with self._db:
+                weigh_links(self._db, generation)
+            # What the segments are made from is on disk before they are: also after a power failure, or with a damaged
+            # log, the database is never older than they.
+            self._checkpoint()
             try:
-                with self._db:
-                    weigh_links(self._db, self.generation)
-                    dimensions = int(self._db.fact("dimensions") or 1)
-                    done = self._derived.catch_up(self._db, self.generation, dimensions)
+                dimensions = int(self._db.fact("dimensions") or 1)
+                done = self._derived.catch_up(self._db, generation, dimensions)
             except OSError as error:
                 raise IndexUnwritable(str(self._folder), error.strerror or str(error)) from error
-            self._db.execute("DELETE FROM gone WHERE generation <= ?", (self._derived.manifest().generation,))
+            if int(self._db.fact(LAID_OUT) or 0) != generation:
+                with self._db:
+                    SqliteWriter(self._db, generation).set_fact(LAID_OUT, generation)
+                    self._db.execute("DELETE FROM gone WHERE generation <= ?", (generation,))
             return done
 
     def replace_contents(self, other: Path) -> None:
@@ -223,10 +251,19 @@ class EmbeddedStore(RelationalReader):
         with (
             self.lock(),
             map_sqlite_errors(self._folder),
-            closing(apsw.Connection(os.fspath(other))) as source,
+            closing(apsw.Connection(os.fspath(other), vfs=checksum_layer())) as source,
             self._db.backup("main", source, "main") as backup,
         ):
             backup.step()
+
+    def _checkpoint(self) -> None:
+        """Write the log to the database file, and empty the log unless a reader uses it."""
+        if not self._db.in_transaction:
+            self._db.set_busy_timeout(0)
+            try:
+                self._db.pragma("wal_checkpoint(truncate)")
+            finally:
+                self._db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def tidy(self) -> None:
         """Delete vectors without a piece, and shrink the write-ahead log."""
@@ -239,7 +276,7 @@ class EmbeddedStore(RelationalReader):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The readable pieces with the most evidence, in a stable order."""
-        with map_sqlite_errors(self._folder), self._lock, self._report_damaged_segments():
+        with map_sqlite_errors(self._folder), self._lock:
             views = self._views(filters)
         lengths = {view.segment.vectors.shape[1] for view in views}
         if query.vector is not None and lengths and {len(query.vector)} != lengths:
@@ -247,8 +284,7 @@ class EmbeddedStore(RelationalReader):
             raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as the stored vectors")
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
-            with self._report_damaged_segments():
-                candidates = gather(views, query, top_k, definitions)
+            candidates = gather(views, query, top_k, definitions)
             # Centrality is counted over all files, hidden files included: only the owner may see it.
             column = "central" if filters.readers is None else "0.0"
             central = of_files(rows, column, {candidate.file for candidate in candidates})
@@ -256,27 +292,15 @@ class EmbeddedStore(RelationalReader):
 
     def word_counts(self, terms: Sequence[str], filters: Filters) -> WordCounts:
         """Count the readable pieces with each term; words of other pieces count as unknown."""
-        with map_sqlite_errors(self._folder), self._lock, self._report_damaged_segments():
+        with map_sqlite_errors(self._folder), self._lock:
             views = self._views(filters)
-        with self._report_damaged_segments():
-            return count_words(views, terms)
-
-    @contextmanager
-    def _report_damaged_segments(self) -> Iterator[None]:
-        """Report damaged segments as IndexDamaged, and let the next index run rebuild all segments."""
-        try:
-            yield
-        except (SatchelError, UnicodeError):
-            raise  # invalid input of the caller
-        except (IndexError, ValueError) as error:
-            self._derived.forget()
-            raise IndexDamaged(str(self._folder), f"the search arrays are invalid: {error}") from error
+        return count_words(views, terms)
 
     def _views(self, filters: Filters) -> list[SegmentSource]:
         """The segments with the reader's view of each, cached until a commit, a refresh or a grant."""
         generation = self._refresh()
         lists = self._access.of(self._db, generation, filters.readers)
-        now = (generation, self._stamp)
+        now = (generation, self._arrays.stamp)
         if self._views_of != now:
             self._views_of = now
             self._cached_views.clear()
@@ -296,9 +320,9 @@ class EmbeddedStore(RelationalReader):
         allowed = allowed_files(self._db, filters)
         if filters.types and filters.types not in self._of_types:
             ids = pieces_of_types(self._db, filters.types)
-            self._of_types[filters.types] = [among(segment.piece_ids, ids) for segment in self._segments]
+            self._of_types[filters.types] = [among(segment.piece_ids, ids) for segment in self._arrays.segments]
         views = []
-        for i, segment in enumerate(self._segments):
+        for i, segment in enumerate(self._arrays.segments):
             visible = np.ones(len(segment.files), bool) if allowed is None else among(segment.files, allowed)
             if lists is not None:
                 visible &= self._access.visible(self._db, generation, segment.files, lists)
@@ -308,34 +332,75 @@ class EmbeddedStore(RelationalReader):
             views.append(SegmentSource(segment, view))
         return views
 
+    @property
+    def _arrays(self) -> Opened:
+        return self._opened or Opened()
+
     def _refresh(self) -> int:
-        """Reload segments and deletions after another process's commit; return the current generation."""
-        generation = self.generation
-        stamp = self._derived.stamp()
-        if stamp != self._stamp or self._derived_generation < 0:
-            manifest, self._segments = self._derived.open_for(self._db)
-            self._gone = set(manifest.gone)
-            self._derived_generation = manifest.generation
-            self._stamp = stamp
-        if self._derived_generation < generation:
-            rows = self._db.execute("SELECT file FROM gone WHERE generation > ?", (self._derived_generation,))
+        """Reload segments and deletions after another process's commit; return the current generation.
+
+        Damaged segments are built again from the database.
+        """
+        for _ in range(_MAX_REFRESHES):
+            generation = self.generation
+            if self._opened is None or self._derived.stamp(self._opened.segments) != self._opened.stamp:
+                self._opened = self._open_or_rebuild()
+                self._gone = set(self._opened.manifest.gone)
+            since = self._opened.manifest.generation
+            rows = self._db.execute("SELECT file FROM gone WHERE generation > ?", (since,))
             self._gone |= {row[0] for row in rows}
-        return generation
+            # A writer that has just replaced the segments has deleted the rows of `gone` before them.
+            if int(self._db.fact(LAID_OUT) or 0) <= since:
+                return generation
+            self._opened = None
+        raise IndexBusy(str(self._folder), "")
+
+    def _open_or_rebuild(self) -> Opened:
+        try:
+            return self._derived.open_for(self._db)
+        except DamagedArrays as damage:
+            try:
+                self.catch_up()
+                return self._derived.open_for(self._db)
+            except (IndexBusy, IndexUnwritable, DamagedArrays) as error:
+                problem = f"the search arrays are damaged: {damage}, and they cannot be rebuilt now: {error}"
+                raise IndexDamaged(str(self._folder), problem, "run `satchel index` when it can be written") from error
 
     def facts(self) -> StoreFacts:
         """The size and state of the store."""
         with map_sqlite_errors(self._folder):
-            behind = self.generation - self._derived.open_for(self._db)[0].generation
+            generation = self.generation
+            try:
+                behind = generation - self._derived.open_for(self._db).manifest.generation
+            except DamagedArrays:
+                behind = generation
             return self._counted(self._db, bytes_on_disk=_bytes_below(self._folder), behind=behind)
 
     def check(self) -> str:
         """A description of the damage to the files, or ""."""
+        try:
+            self._refuse_damaged_database()
+            with map_sqlite_errors(self._folder):
+                self._derived.open_for(self._db)
+        except IndexDamaged as error:
+            return error.problem
+        except DamagedArrays as error:
+            return f"the search arrays are damaged ({error}); the next index run rebuilds them"
+        return ""
+
+    def _refuse_damaged_database(self) -> None:
+        """Raise IndexDamaged if a page of the database is damaged; reads the whole file."""
         with map_sqlite_errors(self._folder):
-            damage = str(self._db.pragma("quick_check"))
-        if damage != "ok":
-            return damage
-        is_whole = len(self._derived.open()[1]) == len(self._derived.manifest().segments)
-        return "" if is_whole else "the search arrays are damaged; the next index run rebuilds them"
+            damage = quick_check(self._db)
+        if damage:
+            raise IndexDamaged(str(self._folder), damage)
+
+    def _check_after_kill(self) -> None:
+        """Check the database if the last writer was killed: its lock is free, but names the writer."""
+        with suppress(OSError, IndexBusy, IndexUnwritable):
+            if (self._folder / _LOCK_NAME).stat().st_size:
+                with self.lock():
+                    pass
 
     def close(self) -> None:
         """Close all files; later calls raise StoreUnavailable."""
