@@ -129,7 +129,7 @@ def test_a_link_in_node_modules_leads_only_to_a_package_of_the_name(project: Pat
     for manifest in (None, "{", "[]", '{"name": "other"}'):
         if manifest is not None:
             (tmp_path / "home" / "package.json").write_text(manifest)
-        with pytest.raises(InvalidOption, match="is not installed"):
+        with pytest.raises(InvalidOption, match="is not installed in"):
             find_package("npm:home", project, {})
 
 

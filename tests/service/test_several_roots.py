@@ -19,6 +19,7 @@ from satchel.models.block import Policy
 from satchel.service.auto_index import IndexState
 from satchel.service.client import Caller
 from satchel.service.local_client import LocalSatchel
+from satchel.service.maintenance import remove_index
 from satchel.service.open_roots import open_roots
 from satchel.service.several_roots import SeveralRoots
 from tests.support.packages import install_python
@@ -309,7 +310,18 @@ def test_a_projects_settings_name_its_packages(project: Path, index: str) -> Non
     (project / "satchel.toml").write_text('with = ["tiny"]\nexclude = ["*.py"]\n')
     with satchel.open(project, index_dir=index) as client:
         assert {hit.path for hit in client.search("kettle or retry", top_k=20).hits} >= {"tiny@1.2/tiny/tea.py"}
-        assert not (project / "packages").exists()
+        assert not (project / "satchel-packages").exists()
+
+
+def test_clearing_all_indexes_removes_the_copies_of_packages(project: Path, index: str) -> None:
+    with opened(project, index=index, with_packages=["tiny"]) as client:
+        client.index()
+        copy = client.disk_path("tiny@1.2/README.md")
+    remove_index(str(project), {"index_dir": index})
+    assert copy.exists()
+    removed, _ = remove_index(str(project), {"index_dir": index}, every=True)
+    assert len(removed) == 1
+    assert not copy.exists()
 
 
 def test_a_package_is_indexed_once_for_all_projects(project: Path, library: Path, index: str) -> None:
@@ -334,7 +346,7 @@ def test_a_workspace_context_is_the_folders_alone_with_a_note(project: Path, ind
 
 
 def test_a_package_that_is_not_installed_is_an_error(project: Path, index: str) -> None:
-    with pytest.raises(InvalidOption, match="is not installed; searched in"):
+    with pytest.raises(InvalidOption, match=r"is not installed in .*install it there"):
         open_roots([project], index_dir=index, with_packages=["absent"])
 
 

@@ -15,13 +15,14 @@ from satchel.service.client import OWNER, Caller
 from satchel.service.factory.opening import is_database, place_of, settings_at
 from satchel.service.joint_store import JointFolder, JointStore, Labels
 from satchel.service.local_client import LocalSatchel, is_setting, open_local
-from satchel.service.packages import Package, find_package, package_folder
 from satchel.service.roots import Root, roots_of
 from satchel.service.settings import Settings, index_folder
 from satchel.service.several_roots import JointRoots, SeveralRoots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from satchel.service.packages import Package
 
 LocalClient: TypeAlias = "LocalSatchel | SeveralRoots"
 """Client of what is on this machine: one workspace, or several roots."""
@@ -88,6 +89,10 @@ def _joint(clients: Sequence[LocalSatchel], labels: Labels, folders: int, primar
 
 def _packages(settings: Mapping[Root, Settings]) -> list[Package]:
     """The packages that the folders' settings name, each once, by label."""
+    if not any(own.with_packages for own in settings.values()):
+        return []
+    from satchel.service.packages import find_package  # most questions ask no package
+
     found = [find_package(name, root.path) for root, own in settings.items() for name in own.with_packages]
     return [*{package.label: package for package in sorted(found, key=lambda package: package.label)}.values()]
 
@@ -98,6 +103,8 @@ def _package_settings(settings: Settings) -> Settings:
 
 
 def _folder_of(package: Package, settings: Settings) -> Path:
+    from satchel.service.packages import package_folder
+
     return package_folder(package, index_folder(package.folder, settings).parent)
 
 

@@ -29,8 +29,8 @@ _ENVIRONMENTS: Final = (".venv", "venv")
 """Folders of a project's virtual environment, as the tools of Python name them."""
 _SITE_PACKAGES: Final = ("lib/python*/site-packages", "Lib/site-packages")
 _PACKAGE_FOLDERS: Final = ("site-packages", "dist-packages")
-_FOLDER: Final = "packages"
-"""The folder of the copies in the cache, beside the indexes."""
+COPIES: Final = "satchel-packages"
+"""The folder of the copies in the cache, beside the indexes; nobody else has a folder of this name there."""
 _MAX_FILES: Final = 20_000
 """Files of a package: three times those of the largest common ones; more are data, which would fill the cache."""
 _INSTALLATION_S: Final = 2.0
@@ -71,7 +71,11 @@ def find_package(name: str, project: Path, environ: Mapping[str, str] | None = N
     if found := python or npm:
         return found
     searched = [str(place) for place in (*sites, *modules) if place.is_dir()]
-    raise InvalidOption("with", name, f"is not installed; searched in {', '.join(searched) or 'no environment'}")
+    raise InvalidOption(
+        "with",
+        name,
+        f"is not installed in {', '.join(searched) or 'any environment'}; install it there, or leave it out",
+    )
 
 
 def package_folder(package: Package, cache: Path) -> Path:
@@ -80,7 +84,7 @@ def package_folder(package: Package, cache: Path) -> Path:
     Binary files, secrets and links are left out. A package edited after its installation has a copy of its own.
     """
     with opened_folder(package.folder) as handle:
-        target = cache / _FOLDER / _digest(package, handle) / package.label
+        target = cache / COPIES / _digest(package, handle) / package.label
         if not target.is_dir():
             target.parent.parent.mkdir(parents=True, exist_ok=True)
             # Renamed at the end: a process that is killed, or two at once, leave no half copy.
