@@ -105,6 +105,24 @@ def test_odd_metadata_is_passed_over(project: Path, origin: str) -> None:
     assert find_package("tiny", project, {}).label == "tiny@1.2"
 
 
+def test_metadata_that_is_a_link_is_not_read(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "diary.txt").write_text("private\n")
+    site = install_python(project / ".venv", "tiny", "1.2", FILES)
+    (site / "tiny-1.2.dist-info" / "METADATA").unlink()
+    (site / "tiny-1.2.dist-info" / "METADATA").symlink_to(tmp_path / "diary.txt")
+    found = find_package("tiny", project, {})
+    assert (found.label, found.readme) == ("tiny@1.2", None)
+
+
+@pytest.mark.parametrize("names", ["tiny\nother", ""])
+def test_a_package_without_a_record_is_read_by_its_top_level_names(project: Path, tmp_path: Path, names: str) -> None:
+    more = {"top_level.txt": names} if names else {}
+    files = {**FILES, "tiny.py": "CUPS = 1\n", "stranger/__init__.py": "no\n"}
+    site = install_python(project / ".venv", "Tiny", "1.2", files, more=more)
+    (site / "Tiny-1.2.dist-info" / "RECORD").unlink()
+    assert copied("tiny", project, tmp_path / "cache") == {**FILES, "tiny.py": "CUPS = 1\n"}
+
+
 def test_an_npm_package_is_found_in_the_folders_above_without_its_dependencies(project: Path, tmp_path: Path) -> None:
     files = {"dist/index.js": "exports.pour = () => 1;\n", "node_modules/deep/index.js": "no\n", "README.md": "# Tea\n"}
     install_npm(tmp_path / "node_modules", "tea", "4.0.0", files)
@@ -118,7 +136,7 @@ def test_a_scope_stays_in_a_label_without_a_slash(project: Path) -> None:
     assert find_package("@types/tea", project, {}).label == "@types+tea@1.0.0"
 
 
-def test_a_link_in_node_modules_leads_only_to_a_package_of_the_name(project: Path, tmp_path: Path) -> None:
+def test_a_link_in_node_modules_leads_to_no_folder_outside_of_the_project(project: Path, tmp_path: Path) -> None:
     install_npm(project / ".pnpm", "tea", "4.0.0", {"index.js": "exports.pour = 1;\n"})
     (project / "node_modules").mkdir()
     (project / "node_modules" / "tea").symlink_to(project / ".pnpm" / "tea")
@@ -126,7 +144,7 @@ def test_a_link_in_node_modules_leads_only_to_a_package_of_the_name(project: Pat
     (tmp_path / "home" / "diary.md").write_text("private\n")
     (project / "node_modules" / "home").symlink_to(tmp_path / "home")
     assert copied("tea", project, tmp_path / "cache") == {"index.js": "exports.pour = 1;\n"}
-    for manifest in (None, "{", "[]", '{"name": "other"}'):
+    for manifest in (None, "{", "[]", '{"name": "other"}', '{"name": "home"}'):
         if manifest is not None:
             (tmp_path / "home" / "package.json").write_text(manifest)
         with pytest.raises(InvalidOption, match="is not installed in"):

@@ -6,6 +6,7 @@ package or of its interpreter is run. The text is copied once per version into t
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -14,14 +15,16 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from email import message_from_string
+from email.message import Message
 from hashlib import blake2b
-from importlib.metadata import Distribution, distributions
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from satchel.errors import InvalidOption
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, Skip, may_hold_secrets, opened_folder, read_bytes, text_of
+from satchel.text.decoding import decode_text
 
 _NAME: Final = re.compile(r"(?:(npm|python):)?((?:@[A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]*)")
 """A package's name, with the kind where both have one of this name; no name leads out of a folder."""
@@ -35,7 +38,7 @@ _MAX_FILES: Final = 20_000
 """Files of a package: three times those of the largest common ones; more are data, which would fill the cache."""
 _INSTALLATION_S: Final = 2.0
 """Files of one installation are written within this time before their marker; a later file was edited by hand."""
-_MAX_MANIFEST_BYTES: Final = 1_000_000  # a package.json has a few kilobytes
+_MAX_METADATA_BYTES: Final = 10_000_000  # RECORD of the largest packages has a few megabytes; the rest is smaller
 
 
 class Package(NamedTuple):
@@ -45,7 +48,7 @@ class Package(NamedTuple):
     """`requests@2.32.3`: a name for paths, so without slashes."""
     folder: Path
     files: Mapping[str, str]
-    """The path of each file in the folder, with the hash (Python) or the size (npm) that it was installed with."""
+    """The path of each file in the folder, with the hash in RECORD, or without RECORD the size."""
     marker: str
     """The file that the installation wrote last: `RECORD` or `package.json`; '' if there is none."""
     readme: tuple[str, str] | None = None
@@ -154,45 +157,67 @@ def _sites_of(environment: Path) -> list[Path]:
 
 
 def _python_package(name: str, sites: Sequence[Path]) -> Package | None:
-    found = next(iter(distributions(name=name, path=[str(site) for site in sites])), None) if sites else None
-    if found is None:
-        return None
-    _refuse_editable(name, found)
-    stamps = {path.as_posix(): path.hash.value if path.hash else "" for path in found.files or ()}
-    own = sorted(path for path in stamps if not _is_metadata(path) and _is_text_file(path))
+    wanted = _normalized(name)
+    for site in sites:
+        for info in sorted(place.name for place in site.glob("*.dist-info")):
+            if _normalized(info.removesuffix(".dist-info").rpartition("-")[0]) == wanted:
+                with opened_folder(site) as handle:
+                    return _installed(name, site, handle, info)
+    return None
+
+
+def _installed(name: str, site: Path, handle: int, info: str) -> Package:
+    """The package of a `dist-info` folder; its files are read without following links, as all files of a project."""
+    _refuse_editable(name, _read(handle, f"{info}/direct_url.json"))
+    metadata = message_from_string(_read(handle, f"{info}/METADATA"))
+    rows = [row for row in csv.reader(_read(handle, f"{info}/RECORD").splitlines()) if row]
+    bare, _, version = info.removesuffix(".dist-info").rpartition("-")
+    modules = _read(handle, f"{info}/top_level.txt").split() or [bare, bare.lower()]
+    hashes = {row[0]: row[1] if len(row) > 1 else "" for row in rows} or _of_modules(site, modules)
+    own = sorted(path for path in hashes if not path.startswith(f"{info}/") and _is_text_file(path))
     return Package(
-        label=_label(_field(found, "Name") or name, found.version),
-        folder=Path(str(found.locate_file(""))),
-        files={path: stamps[path] for path in own[:_MAX_FILES]},
-        marker=next((path for path in stamps if _is_metadata(path) and path.endswith("/RECORD")), ""),
-        readme=_readme(found),
+        label=_label(str(metadata["Name"] or bare), str(metadata["Version"] or version)),
+        folder=site,
+        files={path: hashes[path] for path in own[:_MAX_FILES]},
+        marker=f"{info}/RECORD" if rows else "",
+        readme=_readme(metadata),
     )
 
 
-def _is_metadata(path: str) -> bool:
-    return path.partition("/")[0].endswith((".dist-info", ".egg-info"))
+def _of_modules(site: Path, modules: Sequence[str]) -> dict[str, str]:
+    """The files of modules with their sizes: of a package without RECORD, as Linux distributions install them."""
+    folders = [site / name for name in dict.fromkeys(modules) if name.isidentifier()]
+    files = {f"{folder.name}/{path}": size for folder in folders for path, size in _files_below(folder)}
+    return files | {f"{folder.name}.py": "" for folder in folders if Path(f"{folder}.py").is_file()}
 
 
-def _field(found: Distribution, name: str) -> str:
-    return str(found.metadata[name]) if name in found.metadata else ""
-
-
-def _refuse_editable(name: str, found: Distribution) -> None:
+def _refuse_editable(name: str, direct_url: str) -> None:
     """Raise InvalidOption for a package that is only a pointer to its source folder: that folder can be asked."""
     try:
-        origin = json.loads(found.read_text("direct_url.json") or "{}")
-    except ValueError:
+        origin = json.loads(direct_url or "{}")
+    except (ValueError, RecursionError):
         return
     if isinstance(origin, dict) and isinstance(origin.get("dir_info"), dict) and origin["dir_info"].get("editable"):
         source = str(origin.get("url", "")).removeprefix("file://")
         raise InvalidOption("with", name, f"is installed in editable mode from {source}; give that folder as a root")
 
 
-def _readme(found: Distribution) -> tuple[str, str] | None:
+def _readme(metadata: Message) -> tuple[str, str] | None:
     """The description that a wheel has in its metadata: usually the project's README."""
-    text = _field(found, "Description")
-    name = "README.md" if "markdown" in _field(found, "Description-Content-Type") else "README.rst"
-    return (name, text) if text.strip() else None
+    text = metadata["Description"] or metadata.get_payload()
+    name = "README.md" if "markdown" in str(metadata["Description-Content-Type"]) else "README.rst"
+    return (name, text) if isinstance(text, str) and text.strip() else None
+
+
+def _normalized(name: str) -> str:
+    """A name as Python's tools compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _read(handle: int, path: str) -> str:
+    """The text of a metadata file; '' if it is missing, too large or a link."""
+    data = read_bytes(handle, path, _MAX_METADATA_BYTES)
+    return "" if isinstance(data, Skip) else decode_text(data)
 
 
 # -- npm
@@ -200,39 +225,38 @@ def _readme(found: Distribution) -> tuple[str, str] | None:
 
 def _npm_package(name: str, modules: Sequence[Path]) -> Package | None:
     for folder in modules:
-        manifest = _manifest(folder / name)
-        # A link may lead anywhere (pnpm and workspaces use them): only to a package of this name.
+        real = (folder / name).resolve()
+        # pnpm and workspaces use links. One may lead to another package, or to a folder beside its `node_modules`.
+        is_inside = real.is_relative_to(folder.parent.resolve()) or "node_modules" in real.parts
+        manifest = _manifest(real) if is_inside and real.is_dir() else {}
         if manifest.get("name") == name:
-            real = (folder / name).resolve()
             return Package(
                 label=_label(name, str(manifest.get("version") or "0")),
                 folder=real,
-                files=dict(islice(_npm_files(real), _MAX_FILES)),
+                # Beside a package.json `dist` is taken for build output, but of an installed package it is the source.
+                files={path: size for path, size in islice(_files_below(real), _MAX_FILES) if path != "package.json"},
                 marker="package.json",
             )
     return None
 
 
 def _manifest(folder: Path) -> Mapping[str, object]:
-    if not (folder / "package.json").is_file():
-        return {}
     with opened_folder(folder) as handle:
-        data = read_bytes(handle, "package.json", _MAX_MANIFEST_BYTES)
+        text = _read(handle, "package.json")
     try:
-        manifest = json.loads(b"" if isinstance(data, Skip) else data)
+        manifest = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _npm_files(package: Path) -> Iterator[tuple[str, str]]:
-    """The files of an npm package with their sizes, without the packages that it depends on."""
+def _files_below(package: Path) -> Iterator[tuple[str, str]]:
+    """The files that may hold text below a folder, with their sizes; without the packages that it depends on."""
     for folder, below, names in os.walk(package):
         below[:] = sorted(name for name in below if name not in ("node_modules", ".git"))
         for name in sorted(names):
             path = (Path(folder).relative_to(package) / name).as_posix()
-            # Beside a package.json `dist` is taken for build output, but of an installed package it is the source.
-            if name != "package.json" and _is_text_file(path):
+            if _is_text_file(path):
                 with suppress(OSError):
                     yield path, str(os.lstat(os.path.join(folder, name)).st_size)
 
