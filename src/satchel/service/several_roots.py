@@ -278,7 +278,10 @@ class SeveralRoots(Satchel):
         others = (f"{names[root]}: {own.state}" for root, own in statuses.items() if own.state != "up to date")
         known = replace(
             next(iter(statuses.values())),
-            workspace=", ".join(own.workspace for own in statuses.values()),
+            # A package is called by its label: its folder is a copy in the cache.
+            workspace=", ".join(
+                own.workspace if root < self.roots.folders else names[root] for root, own in statuses.items()
+            ),
             generation=sum(own.generation for own in statuses.values()),
             indexing=any(own.indexing for own in statuses.values()),
             state=next(others, "up to date"),
@@ -349,7 +352,7 @@ class SeveralRoots(Satchel):
         """The workspace context of the only folder: sections of several workspaces cannot be joined."""
         name = question.workspace_options[0]
         if self.roots.folders > 1:
-            problem = "applies to the workspace of one folder; ask that folder alone"
+            problem = "applies to the workspace of one folder; leave it out, or ask that folder alone"
             raise InvalidOption(name, getattr(question, name), problem)
         built = self._only_folder().build(question)
         packages = ", ".join(self.roots.shown_labels[1:])
