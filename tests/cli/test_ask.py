@@ -306,7 +306,7 @@ def test_pages_of_a_pdf_are_linked_to_as_pages(tmp_path: Path) -> None:
         ContextSource("d", "D", "page", "gone.pdf", number=4, page=5),
         ContextSource("e", "E\x1b[31m", "entity", number=5),
     )
-    rows = shown_sources(ContextBuildResult(sources=sources), tmp_path)
+    rows = shown_sources(ContextBuildResult(sources=sources), tmp_path.joinpath)
     assert [row.link for row in rows] == [
         f"{tmp_path.as_uri()}/report%201.pdf#page=3",
         f"{tmp_path.as_uri()}/deck.pptx",

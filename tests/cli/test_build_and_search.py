@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.command_line import satchel
 from tests.support.oracle import true_count
+from tests.support.packages import install_python
 from tests.support.sample_project import CLIENT, GUIDE, RETRY, TEST
 from tests.support.waiting import HANG_SECONDS, killed_at_the_end, wait_for
 
@@ -307,3 +308,49 @@ def test_a_context_that_does_not_answer_says_so_and_exits_with_3_only_if_asked(f
     answered = satchel("build", "how long is the backoff delay", "--min-sufficiency", "0.3", folder=folder)
     assert answered.returncode == 0
     assert doubt not in answered.stderr
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    root = tmp_path / "library"
+    root.mkdir()
+    (root / "tea.py").write_text("def boil(degrees):\n    return degrees >= 100\n")
+    return root
+
+
+def test_several_folders_are_asked_at_once(folder: Path, library: Path) -> None:
+    question = "how long is the backoff delay until the degrees boil"
+    built = satchel("build", question, ".", "../library", "./src", folder=folder)
+    assert "] work/src/retry.py" in built.stdout
+    assert "library/tea.py" in built.stdout
+    assert "work: indexed in" in built.stderr
+    assert "library: indexed in" in built.stderr
+    assert "./src is searched as part of ." in built.stderr
+    explained = satchel("explain", question, ".", library, folder=folder)
+    assert "library/tea.py:1-2" in explained.stdout
+    found = satchel("search", "boil", ".", library, folder=folder)
+    assert found.stdout.split()[1] == "library/tea.py:1-2"
+    assert "degrees >= 100" in satchel("expand", "library/tea.py:2", ".", library, folder=folder).stdout
+    unknown = satchel("expand", "tea.py", ".", library, folder=folder)
+    assert unknown.returncode == 3
+    assert "did you mean library/tea.py" in unknown.stderr
+
+
+def test_an_installed_package_is_asked_too(folder: Path) -> None:
+    install_python(folder / ".venv", "tiny", "1.2", {"tiny.py": "def boil(degrees):\n    return degrees >= 100\n"})
+    found = satchel("search", "boil", "--with", "tiny", folder=folder)
+    assert found.stdout.split()[1] == "tiny@1.2/tiny.py:1-2"
+    asked = satchel("ask", "boil degrees", "--with", "tiny", folder=folder)
+    assert "tiny@1.2/tiny.py" in asked.stdout
+    absent = satchel("search", "boil", "--with", "absent", folder=folder)
+    assert absent.returncode == 2
+    assert "with='absent': is not installed in" in absent.stderr
+
+
+def test_folders_that_cannot_be_asked_together_are_refused(folder: Path) -> None:
+    for other in ("http://127.0.0.1:1", "postgresql://u:secret@h/db"):
+        done = satchel("search", "boil", ".", other, folder=folder)
+        assert done.returncode == 2
+        assert "only folders can be asked together" in done.stderr
+        assert "secret" not in done.stderr
+    assert satchel("search", "boil", ".", "nowhere", folder=folder).returncode == 2

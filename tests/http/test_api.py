@@ -13,7 +13,8 @@ import pytest
 from satchel.http_client import events
 from satchel.models.block import Block
 from satchel.models.search import Filters
-from tests.support.api import Api, files, served
+from satchel.service.open_roots import open_roots
+from tests.support.api import Api, files, served, serving
 from tests.support.documents import pdf_of_lines
 from tests.support.servers import until
 from tests.support.waiting import HANG_SECONDS
@@ -576,3 +577,29 @@ def test_a_login_link_with_many_fields_is_refused(api: Api) -> None:
     answer = api.owner.get("/login?" + "&".join(f"a{i}=1" for i in range(12)))
     assert answer.status_code == 403
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_several_folders_are_served_as_one_and_blocks_belong_to_one(tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "tea.py").write_text("def boil(degrees):\n    return degrees >= 100\n")
+    roots = [files(tmp_path / "root"), library]
+    with open_roots(roots, index_dir=str(tmp_path / "index")) as opened, serving(opened) as (_, owner, ann, _eve):
+        found = owner.post("/v1/search", json={"query": "boil degrees"}).json()
+        assert found["hits"][0]["path"] == "library/tea.py"
+        assert owner.post("/v1/expand", json={"id": found["hits"][0]["id"]}).status_code == 200
+        assert owner.post("/v1/expand", json={"id": "tea.py"}).json()["code"] == "unknown-block"
+        assert owner.get("/v1/status").json()["files"] == 4
+        assert owner.get("/v1/index").json()["running"] is False
+        assert owner.post("/v1/index").json()["found"] == 4
+        assert ann.post("/v1/search", json={"query": "boil"}).json()["code"] == "not-allowed"
+        delete = {"records": [{"record": "delete", "id": "x"}]}
+        refused = [
+            owner.post("/v1/blocks", json=delete),
+            owner.get("/v1/documents"),
+            owner.post("/v1/research", json={"query": "tea"}),
+            owner.post("/v1/context", json={"query": "tea", "focus": "library/tea.py:1"}),
+        ]
+        for answer in refused:
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid-option")
+            assert "ask that folder alone" in answer.json()["detail"]

@@ -495,7 +495,7 @@ PATCHED = """
     def search(*_):
         raise KeyError("a secret of a file")
     answers.search = search
-    transports.serve(ServedFolder(sys.argv[1]), max_result_chars=20000)
+    transports.serve(ServedFolder((sys.argv[1],)), max_result_chars=20000)
 """
 
 
@@ -618,7 +618,7 @@ SLOW = """
         return real(self, watcher, changes=changes)
     ContextEngine.index = index
     auto_index.monotonic = clock
-    transports.serve(ServedFolder(sys.argv[1], patience=600), max_result_chars=48000)
+    transports.serve(ServedFolder((sys.argv[1],), patience=600), max_result_chars=48000)
 """
 """A server whose index run ends only when there is a file `go`, and in which hours go by while there is `impatient`."""
 
@@ -693,15 +693,15 @@ def test_the_home_directory_is_not_indexed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(home))
     for where in (str(home), str(home.parent), "/"):
         with pytest.raises(InvalidOption, match="satchel mcp PATH"):
-            ServedFolder(where).opened()
+            ServedFolder((where,)).opened()
     monkeypatch.chdir(home)
     with pytest.raises(InvalidOption, match="satchel mcp PATH"):
-        ServedFolder(".").opened()
-    meant = ServedFolder(".", allow_home=True, settings={"index_dir": str(tmp_path / "i")})
+        ServedFolder((".",)).opened()
+    meant = ServedFolder((".",), allow_home=True, settings={"index_dir": str(tmp_path / "i")})
     assert meant.opened().search("diary").hits
     meant.close(10)
     with pytest.raises(WorkspaceMissing):
-        ServedFolder(str(home / "nowhere")).opened()
+        ServedFolder((str(home / "nowhere"),)).opened()
 
 
 def test_progress_counts_steps_together() -> None:
@@ -740,3 +740,17 @@ def run(script: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_several_folders_are_listed_and_read_by_their_labels(folder: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "tea.py").write_text("def boil(degrees):\n    return degrees >= 100\n")
+    with talking(command(folder, library, index=tmp_path / "i"), "auto") as talk:
+        status = talk.told("status")
+        assert status["workspace"].startswith(str(library))
+        hits = talk.told("search", question="boil degrees")["hits"]
+        assert hits[0]["id"] == "library/tea.py:1-2"
+        (content,) = talk.read("satchel://piece/library/tea.py").contents
+        assert "degrees >= 100" in getattr(content, "text", "")
+        assert "did you mean library/tea.py" in talk.refused("expand", id="tea.py")

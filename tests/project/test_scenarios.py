@@ -29,6 +29,7 @@ from satchel import Block, User
 from tests.cli.test_serve import serve
 from tests.support.api import client, files
 from tests.support.mcp_talk import Talk, command, talking
+from tests.support.packages import install_python
 from tests.support.postgres import workspace_url
 from tests.support.workspaces import blocks
 
@@ -89,6 +90,12 @@ SCENARIOS = (
              {"system_prompt": "Be brief.", "truncation": "keep_end", "token_budget": 400},
              ("--system", "Be brief.", "--truncation", "keep_end", "-b", "400"), "notes", over_mcp=False),
 )  # fmt: skip
+SEVERAL = (
+    Scenario("two folders and a package", "how long does the kettle wait before the next attempt", {}, (), "several"),
+    Scenario("one of two folders", "backoff", {"include": ["library/**", "tiny@*/**"]},
+             ("--include", "library/**", "--include", "tiny@*/**"), "several"),
+)  # fmt: skip
+"""Folders that are asked together; each has its own index, so these are not kept in one database."""
 SPREAD = ("plain", "json", "hostile", "focus on a line", "page", "user")
 """What goes through every way into a database, too; the library is asked all of them there."""
 QUICKLY = ("plain", "hostile")
@@ -102,6 +109,8 @@ class Kept:
     folder: Path
     store: str
     library: satchel.Satchel
+    more: tuple[Path, ...] = ()
+    """The further folders that are asked with it."""
 
     @property
     def root(self) -> Path:
@@ -158,13 +167,14 @@ class Ways:
 
     def by_async(self, one: Scenario) -> str:
         async def ask() -> str:
-            async with satchel.open_async(self.kept.root, **self.kept.settings) as local_client:
+            roots = [self.kept.root, *self.kept.more]
+            async with satchel.open_async(roots, **self.kept.settings) as local_client:
                 return (await local_client.build(one.query, **one.told)).text
 
         return asyncio.run(ask())
 
     def by_command(self, one: Scenario) -> str:
-        return built(one, str(self.kept.root), **self.kept.environ)
+        return built(one, str(self.kept.root), *map(str, self.kept.more), **self.kept.environ)
 
     def by_http(self, one: Scenario) -> str:
         answer = self.http.post("/v1/context", json=one.body)
@@ -206,10 +216,21 @@ def built(one: Scenario, *where: str, **environ: str) -> str:
 
 
 @contextmanager
-def kept_in(folder: Path, store: str = "") -> Iterator[Kept]:
-    with satchel.open(folder / "root", **settings_for(folder, store)) as library:
+def kept_in(folder: Path, store: str = "", more: tuple[Path, ...] = ()) -> Iterator[Kept]:
+    with satchel.open([folder / "root", *more], **settings_for(folder, store)) as library:
         library.index()
-        yield Kept(folder, store, library)
+        yield Kept(folder, store, library, more)
+
+
+def put_more_folders(folder: Path) -> tuple[Path, ...]:
+    """A second folder, and a package that the first folder's settings name."""
+    kettle = "def whistle(kettle):\n    return kettle.degrees >= 100  # how long does it take?\n"
+    install_python(folder / "root" / ".venv", "tiny", "1.2", {"tiny.py": kettle})
+    (folder / "root" / "satchel.toml").write_text('with = ["tiny"]\n')
+    library = folder / "library"
+    library.mkdir()
+    (library / "backoff.md").write_text("# Backoff\n\nThe kettle waits twice as long after every failed attempt.\n")
+    return (library,)
 
 
 def put_notes(folder: Path, store: str = "") -> None:
@@ -226,12 +247,13 @@ def put_notes(folder: Path, store: str = "") -> None:
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kept]]:
     with ExitStack() as stack:
         found = {}
-        for name in ("code", "notes"):
+        for name in ("code", "notes", "several"):
             folder = tmp_path_factory.mktemp(name)
             (files(folder / "root") / "trap.py").write_text(HOSTILE)
             if name == "notes":
                 put_notes(folder)
-            found[name] = stack.enter_context(kept_in(folder))
+            more = put_more_folders(folder) if name == "several" else ()
+            found[name] = stack.enter_context(kept_in(folder, more=more))
         yield found
 
 
@@ -242,7 +264,8 @@ def in_postgres(
     """The same folders, with their workspaces in a database."""
     with ExitStack() as stack:
         found = {}
-        for name, other in embedded.items():
+        for name in ("code", "notes"):
+            other = embedded[name]
             folder = tmp_path_factory.mktemp(f"{name}-in-postgres")
             (folder / "root").symlink_to(other.root)
             store = workspace_url(postgres, folder)
@@ -256,12 +279,12 @@ def in_postgres(
 def every_way_into(kept: Mapping[str, Kept]) -> Iterator[dict[str, Ways]]:
     with ExitStack() as stack:
         up = {
-            name: stack.enter_context(serve(one.folder, SATCHEL_TOKEN=TOKEN, **one.environ))
+            name: stack.enter_context(serve(one.folder, *map(str, one.more), SATCHEL_TOKEN=TOKEN, **one.environ))
             for name, one in kept.items()
         }
         found = {}
         for name, one in kept.items():
-            stdio = stack.enter_context(talking(command(one.root, index=one.index, **one.environ), "auto"))
+            stdio = stack.enter_context(talking(command(one.root, *one.more, index=one.index, **one.environ), "auto"))
             url = up[name].told(r"at (http://127\.0\.0\.1:\d+)")
             found[name] = Ways(
                 one,
@@ -297,7 +320,7 @@ def name_of(one: Scenario) -> str:
 
 
 # Times of day stand in contexts of workspaces as dates only; a run over midnight may differ.
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *SEVERAL], ids=name_of)
 def test_every_way_in_gives_the_same_bytes(ways: dict[str, Ways], scenario: Scenario) -> None:
     texts = ways[scenario.workspace].texts(scenario)
     want = texts["library"]
@@ -361,16 +384,21 @@ def test_the_command_line_finds_a_workspace_by_its_url(embedded: dict[str, Kept]
 
 
 def test_searches_and_expansions_are_the_same_too(ways: dict[str, Ways]) -> None:
-    here = ways["code"]
+    searches_are_the_same(ways["code"], "retry.py:3-9", "retry.py#Backoff.delay")
+    searches_are_the_same(ways["several"], "root/retry.py:3-9", "library/backoff.md", "tiny@1.2/tiny.py#whistle")
+
+
+def searches_are_the_same(here: Ways, *ids_of_text: str) -> None:
     found = here.library.search("backoff delay", top_k=3)
     ids = [hit.id for hit in found.hits]
     assert [hit.id for hit in here.far.search("backoff delay", top_k=3).hits] == ids
     assert [hit["id"] for hit in here.stdio.told("search", question="backoff delay", top_k=3)["hits"]] == ids
     env = {**os.environ, **here.kept.environ}
-    line = [sys.executable, "-m", "satchel", "search", "backoff delay", str(here.kept.root), "-k", "3", "--json", "-q"]
+    roots = [str(root) for root in (here.kept.root, *here.kept.more)]
+    line = [sys.executable, "-m", "satchel", "search", "backoff delay", *roots, "-k", "3", "--json", "-q"]
     printed = json.loads(subprocess.run(line, capture_output=True, env=env, check=True, timeout=60).stdout)
     assert [hit["id"] for hit in printed["hits"]] == ids
-    for one in (*ids, "retry.py:3-9", "retry.py#Backoff.delay"):
+    for one in (*ids, *ids_of_text):
         text = here.library.expand(one, lines=1).text
         assert here.far.expand(one, lines=1).text == text
         pages = here.mcp.pages("expand", id=one, lines=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from satchel.models.request import User
 from satchel.service.client import Caller
 from satchel.service.engine import ContextEngine
 from satchel.service.local_client import LocalSatchel, open_local
+from satchel.service.open_roots import LocalClient
 from tests.support.sample_project import CLIENT, GUIDE, RETRY
 from tests.support.servers import TOKEN, Running, running_on
 from tests.support.waiting import HANG_SECONDS
@@ -74,17 +75,26 @@ def client(url: str, token: str = TOKEN, **how: Any) -> httpx.Client:
 @contextmanager
 def served(root: Path, index: Path, *, limits: HttpLimits = HttpLimits(), **settings: Any) -> Iterator[Api]:  # noqa: B008
     """The API of a folder."""
-    with open_local(root, index_dir=str(index), every=settings.pop("every", 0.0), **settings) as local_client:
+    with (
+        open_local(root, index_dir=str(index), every=settings.pop("every", 0.0), **settings) as local_client,
+        serving(local_client, limits=limits) as (running, *clients),
+    ):
+        yield Api(running, local_client, *clients)
 
-        def make(listener: Listener) -> Any:
-            return create_app(
-                local_client, keys=keyring(), hosts=listener.hosts, origins=listener.origins, limits=limits, log=None
-            )
 
-        with running_on(make, limits=limits, keys=keyring()) as running:
-            clients = [client(running.url, token) for token in (TOKEN, ANN_TOKEN, EVE_TOKEN)]
-            try:
-                yield Api(running, local_client, *clients)
-            finally:
-                for one in clients:
-                    one.close()
+@contextmanager
+def serving(
+    local_client: LocalClient,
+    *,
+    limits: HttpLimits = HttpLimits(),  # noqa: B008
+) -> Iterator[tuple[Running, httpx.Client, httpx.Client, httpx.Client]]:
+    """The API of an open client, and the owner's, Ann's and Eve's clients of it."""
+
+    def make(listener: Listener) -> Any:
+        return create_app(
+            local_client, keys=keyring(), hosts=listener.hosts, origins=listener.origins, limits=limits, log=None
+        )
+
+    with running_on(make, limits=limits, keys=keyring()) as running, ExitStack() as opened:
+        owner, ann, eve = (opened.enter_context(client(running.url, token)) for token in (TOKEN, ANN_TOKEN, EVE_TOKEN))
+        yield running, owner, ann, eve

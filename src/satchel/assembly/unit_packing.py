@@ -405,8 +405,8 @@ class _Selection:
         block.tokens = tokens
 
     def _is_fragment(self, block: FoundBlock, shown: UnitText) -> bool:
-        """True for a single short line: it says less than the heading above it. All there is on a page may be short."""
-        if block.is_definition or block.candidates[0].page is not None:
+        """True for a single short line: it says less than the heading above it. A page, or a block, may be short."""
+        if block.is_definition or block.candidates[0].page is not None or not block.candidates[0].path:
             return False
         lines = [line for run in shown.shown for line in block.source.text(run).split("\n") if line.strip()]
         return len(lines) <= 1 and self.packer.counter.count("".join(lines)) < MIN_UNIT_TOKENS

@@ -12,6 +12,8 @@ from satchel.models.files import page_words
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from satchel.models.context import Context
 
 _FLAG: Final = "\U0001f3f4"
@@ -103,16 +105,16 @@ class ShownSource(NamedTuple):
         return {"number": self.number, "place": self.place, "link": self.link, "cited": cited}
 
 
-def shown_sources(context: Context, root: Path) -> list[ShownSource]:
-    """Return the sources of a context, ordered by number."""
+def shown_sources(context: Context, disk_path: Callable[[str], Path]) -> list[ShownSource]:
+    """Return the sources of a context, ordered by number; `disk_path` gives the place of a source's file."""
     sources = [
         ShownSource(source.number, source.name, source.path, source.line, source.page) for source in context.sources
     ]
-    return [source._replace(path=_existing(root, source.file)) for source in sorted(sources)]
+    return [source._replace(path=_existing(disk_path, source.file)) for source in sorted(sources)]
 
 
-def _existing(root: Path, file: str | None) -> Path | None:
-    path = root / file if file else None
+def _existing(disk_path: Callable[[str], Path], file: str | None) -> Path | None:
+    path = disk_path(file) if file else None
     try:
         return path if path and path.is_file() else None
     except (OSError, ValueError):

@@ -13,7 +13,7 @@ import click
 
 from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
 from satchel.cli.exits import Exit
-from satchel.cli.flags import QUICK, WorkspaceFlags, open_client, with_question, with_workspace
+from satchel.cli.flags import QUICK, WorkspaceFlags, open_asked, with_question, with_roots
 from satchel.cli.output import describe_doubt, say, write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from satchel.models.context import CitationReport, Context, Sufficiency
-    from satchel.service.local_client import LocalSatchel
+    from satchel.service.open_roots import LocalClient
     from satchel.service.question import Question
     from satchel.service.research import Completion, LanguageModel
 
@@ -59,7 +59,7 @@ or language_model and language_model_url in the user file ({user_file})"""
 @click.option("--stream/--no-stream", default=True, help="Print the answer while it is generated.  [default: stream]")
 @with_question(Surface.ASK)
 @QUICK
-@with_workspace()
+@with_roots
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the question, answer, sources, report, context and usage as JSON."
 )
@@ -84,10 +84,10 @@ def ask_command(
     # Prompt injection: the context is data for the model, while the user's system prompt is an instruction.
     instructions, question = question.system_prompt, replace(question, system_prompt="")
     settings = {"language_model": language_model, "language_model_url": language_model_url}
-    with open_client(workspace, quick=quick, **settings) as client:
-        model = client.engine.language_model
+    with open_asked(workspace, quick=quick, **settings) as client:
+        model = client.language_model
         context = client.build(_with_numbers(client, question))
-        sources = shown_sources(context, client.root)
+        sources = shown_sources(context, client.disk_path)
     if not sources:
         _leave_empty(context, workspace)
     inquiry = _Inquiry(
@@ -108,7 +108,7 @@ def ask_command(
     inquiry.ask(model, instructions)
 
 
-def _with_numbers(client: LocalSatchel, question: Question) -> Question:
+def _with_numbers(client: LocalClient, question: Question) -> Question:
     """The question with numbered pieces in the context; the pieces of a workspace's context always have numbers."""
     return question if client.is_for_workspace(question) else replace(question, include_sources=True)
 

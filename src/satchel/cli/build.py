@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.flags import OUTPUT, QUICK, WorkspaceFlags, open_client, with_question, with_workspace
+from satchel.cli.flags import OUTPUT, QUICK, WorkspaceFlags, open_asked, with_question, with_roots
 from satchel.cli.output import (
     explain,
     leave_if_empty,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.command("build", short_help="Print a context for a question about a folder.")
 @with_question(Surface.BUILD)
 @QUICK
-@with_workspace()
+@with_roots
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
 @click.option("--explain", "explains", is_flag=True, help="Print on stderr why each piece was included or left out.")
 @OUTPUT
@@ -63,7 +63,7 @@ def build_command(
 @click.command("explain", short_help="Show why each piece is in a question's context or was left out.")
 @with_question(Surface.BUILD)
 @QUICK
-@with_workspace()
+@with_roots
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON.")
 @click.pass_obj
 def explain_command(
@@ -83,7 +83,7 @@ def explain_command(
 
 def _built(question: Question, workspace: WorkspaceFlags, quick: bool, encoding: Any) -> tuple[Context, str]:
     """Build the context; returns the context, and the model used for counting tokens."""
-    with open_client(workspace, quick=quick, encoding=encoding) as client:
+    with open_asked(workspace, quick=quick, encoding=encoding) as client:
         return client.build(question), question.model or client.settings.model
 
 

@@ -16,8 +16,10 @@ from satchel.service.question import HINTS, Kind, Option, Question, ResearchQues
 
 if TYPE_CHECKING:
     from satchel.models.request import ContextHints
-    from satchel.service.auto_index import IndexState
+    from satchel.service.auto_index import IndexState, Report, Watch
+    from satchel.service.client import Caller
     from satchel.service.local_client import LocalSatchel
+    from satchel.service.open_roots import LocalClient
 
 Command = Callable[..., Any]
 
@@ -29,13 +31,26 @@ QUICK = click.option("--quick", is_flag=True, help="Answer from the index as it 
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr.")
 USER = click.option("--user", metavar="USER", help="User who asks, in a workspace with several users.")
 _PATH = click.argument("path", type=click.Path(), default=".")
+_PATHS = click.argument("paths", metavar="[PATH]...", type=click.Path(), nargs=-1)
+_WITH = click.option(
+    "--with",
+    "with_packages",
+    metavar="PACKAGE",
+    multiple=True,
+    help="Also ask this installed Python or npm package, in the version of PATH's environment; may be repeated.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceFlags:
-    """The workspace of a command: its path, settings changed by flags, and `quiet` for no messages."""
+    """The workspace of a command: its path, settings changed by flags, and `quiet` for no messages.
+
+    `paths` are all folders of a command that takes several, and `path` is the first.
+    """
 
     path: str
+    paths: tuple[str, ...]
+    with_packages: tuple[str, ...] = ()
     index_dir: str | None = None
     store: str | None = None
     embedder: str | None = None
@@ -45,7 +60,7 @@ class WorkspaceFlags:
     def settings(self) -> dict[str, Any]:
         """The settings changed by flags."""
         flags = {"index_dir": self.index_dir, "store": self.store, "embedder": self.embedder}
-        return {name: value for name, value in flags.items() if value}
+        return {name: value for name, value in (flags | {"with_packages": self.with_packages}).items() if value}
 
     def say(self, text: str) -> None:
         """Print a line on stderr, unless the command is to be quiet."""
@@ -71,14 +86,21 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def wrapped(*args: Any, path: str, **values: Any) -> Any:
-            names = ("index_dir", "store", "embedder", "quiet")
-            workspace = WorkspaceFlags(path=path, **{name: values.pop(name) for name in names})
+        def wrapped(*args: Any, path: str = ".", paths: tuple[str, ...] = (), **values: Any) -> Any:
+            names = ("index_dir", "store", "embedder", "quiet", "with_packages")
+            given = {name: values.pop(name) for name in names if name in values}
+            paths = paths or (path,)
+            workspace = WorkspaceFlags(path=paths[0], paths=paths, **given)
             return command(*args, workspace=workspace, **values)
 
         return _with_flags(wrapped, flags)
 
     return decorate
+
+
+def with_roots(command: Command) -> Command:
+    """Add PATH..., --with and the flags of `with_workspace`; the command gets `WorkspaceFlags` with all paths."""
+    return with_workspace(lambda command: _PATHS(_WITH(command)))(command)
 
 
 def with_question(surface: Surface) -> Callable[[Command], Command]:
@@ -165,21 +187,56 @@ def _hints(flag_values: tuple[str, ...]) -> ContextHints:
 
 @contextmanager
 def open_client(
+    workspace: WorkspaceFlags, *, user: str | None = None, quick: bool = False, **settings: Any
+) -> Iterator[LocalSatchel]:
+    """Open the client of a workspace and close the client at the end; index runs report progress on stderr.
+
+    `settings` apply to this command only. With `quick` an existing index is not refreshed.
+    """
+    from satchel.service.local_client import open_local
+
+    changed = workspace.settings | {name: value for name, value in settings.items() if value}
+    with (
+        _reporting(workspace) as (watch, report),
+        open_local(workspace.path, caller=_caller(user), busy_wait_s=0.0, **changed) as client,
+    ):
+        yield replace(client, watch=watch, report=report, quick=quick)
+
+
+@contextmanager
+def open_asked(
     workspace: WorkspaceFlags,
     *,
     user: str | None = None,
     quick: bool = False,
     encoding: Any = None,
     **settings: Any,
-) -> Iterator[LocalSatchel]:
-    """Open the client of a workspace and close the client at the end; index runs report progress on stderr.
+) -> Iterator[LocalClient]:
+    """Open the client of the folders and packages that a command asks, as `open_client` does.
 
-    `settings` apply to this command only. `encoding` is an already loaded tokenizer.
+    `encoding` is an already loaded tokenizer.
     """
-    from satchel.models.request import User
-    from satchel.service.client import OWNER, Caller
-    from satchel.service.local_client import open_local
+    from satchel.service.open_roots import open_roots
 
+    changed = workspace.settings | {name: value for name, value in settings.items() if value}
+    with (
+        _reporting(workspace) as (watch, report),
+        open_roots(workspace.paths, caller=_caller(user), busy_wait_s=0.0, encoding=encoding, **changed) as client,
+    ):
+        yield replace(client, watch=watch, report=report, quick=quick)
+
+
+def _caller(user: str | None) -> Caller:
+    """The person at the machine, who may ask as any user."""
+    from satchel.models.request import User
+    from satchel.service.client import Caller
+
+    return Caller(user=User(id=user) if user else None, is_owner=True)
+
+
+@contextmanager
+def _reporting(workspace: WorkspaceFlags) -> Iterator[tuple[Watch, Report]]:
+    """Callbacks that show the progress and the messages of index runs on stderr."""
     bar = ProgressBar(quiet=workspace.quiet)
 
     def watch(state: IndexState) -> None:
@@ -193,7 +250,5 @@ def open_client(
         if is_problem or not workspace.quiet:
             say(sentence)
 
-    caller = Caller(user=User(id=user), is_owner=True) if user else OWNER
-    changed = workspace.settings | {name: value for name, value in settings.items() if value}
-    with bar, open_local(workspace.path, caller=caller, busy_wait_s=0.0, encoding=encoding, **changed) as client:
-        yield replace(client, watch=watch, report=report, quick=quick)
+    with bar:
+        yield watch, report

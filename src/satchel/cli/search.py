@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.flags import JSON, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
+from satchel.cli.flags import JSON, QUICK, USER, WorkspaceFlags, open_asked, with_question, with_roots
 from satchel.cli.output import write_output
 from satchel.service.question import Surface
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @with_question(Surface.SEARCH)
 @click.option("--content/--no-content", "shows_content", default=False, help="Also print the text of the pieces.")
 @QUICK
-@with_workspace()
+@with_roots
 @JSON
 def search_command(
     *, question: Question, workspace: WorkspaceFlags, shows_content: bool, quick: bool, as_json: bool
@@ -32,7 +32,7 @@ def search_command(
     from satchel.service.client import search_to_dict
     from satchel.text.visible import make_visible, make_visible_line
 
-    with open_client(workspace, quick=quick) as client:
+    with open_asked(workspace, quick=quick) as client:
         result = client.search(question)
     if as_json:
         write_output(json.dumps(search_to_dict(result), indent=2), None)
@@ -55,13 +55,13 @@ def search_command(
 @click.option("-C", "--lines", type=click.IntRange(0), default=0, help="Number of extra lines before and after.")
 @USER
 @JSON
-@with_workspace()
+@with_roots
 def expand_command(*, piece_id: str, workspace: WorkspaceFlags, lines: int, user: str | None, as_json: bool) -> None:
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
     from satchel.text.visible import make_visible
 
     # An unknown id causes a silent refresh of the index and a second try.
-    with open_client(replace(workspace, quiet=True), user=user) as client:
+    with open_asked(replace(workspace, quiet=True), user=user) as client:
         expansion = client.expand(piece_id, lines=lines)
     if as_json:
         write_output(json.dumps(asdict(expansion), indent=2), None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from satchel.cli.flags import USER, WorkspaceFlags, with_workspace
+from satchel.cli.flags import USER, WorkspaceFlags, with_roots
 from satchel.mcp.result_pages import LEAST_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Level of the log (JSON lines on stderr); info logs every request.",
 )
-@with_workspace()
+@with_roots
 def serve_command(
     *,
     workspace: WorkspaceFlags,
@@ -80,16 +80,19 @@ def serve_command(
     """
     from satchel.cli.serving import ServerOptions, serve
     from satchel.service.factory.opening import database_place, is_database
-    from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, open_local
+    from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S
+    from satchel.service.open_roots import open_roots
 
     options = ServerOptions(
         host=host, port=port, keys=keys, token=_own_token(), allowed_hosts=hosts, allowed_origins=origins
     )
-    path = workspace.path
-    place = database_place(path).shown if is_database(path) else str(Path(path).resolve())
+    places = [
+        database_place(path).shown if is_database(path) else str(Path(path).resolve()) for path in workspace.paths
+    ]
+    place = ", ".join([*places, *workspace.with_packages])
     models = {"language_model": language_model, "language_model_url": language_model_url}
     settings = workspace.settings | {name: value for name, value in models.items() if value}
-    with open_local(path, every=LOOKS_EVERY_S, patience=PATIENCE_S, **settings) as client:
+    with open_roots(workspace.paths, every=LOOKS_EVERY_S, patience=PATIENCE_S, **settings) as client:
         is_done = serve(
             client,
             options,
@@ -172,7 +175,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
     help="Maximum size of a result; longer texts are sent in pages.",
 )
 @click.option("--allow-home", is_flag=True, help="Index PATH even if it is the home directory or contains it.")
-@with_workspace()
+@with_roots
 def mcp_command(*, workspace: WorkspaceFlags, user: str | None, max_result_chars: int, allow_home: bool) -> None:
     """Serve the folder at PATH to an agent over the Model Context Protocol.
 
@@ -186,5 +189,5 @@ def mcp_command(*, workspace: WorkspaceFlags, user: str | None, max_result_chars
     if sys.stdin.isatty():
         workspace.say("this command speaks MCP on stdin and stdout and is started by agents (see `satchel install`)")
     caller = Caller(user=User(id=user)) if user else OWNER
-    folder = ServedFolder(workspace.path, caller=caller, allow_home=allow_home, settings=workspace.settings)
+    folder = ServedFolder(workspace.paths, caller=caller, allow_home=allow_home, settings=workspace.settings)
     serve(folder, max_result_chars=max_result_chars, quiet=workspace.quiet)

@@ -13,7 +13,7 @@ from satchel.errors import ExtraMissing
 if TYPE_CHECKING:
     from satchel.http.app import Mount
     from satchel.http.guard.credentials import Keyring
-    from satchel.service.local_client import LocalSatchel
+    from satchel.service.open_roots import LocalClient
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
 
@@ -42,7 +42,7 @@ class Serving:
 
 
 def serve(
-    client: LocalSatchel,
+    client: LocalClient,
     options: ServerOptions,
     *,
     ready: Callable[[Serving], None],
@@ -90,11 +90,10 @@ def serve(
         return server.serve_until_stopped()
 
 
-def _notes(client: LocalSatchel, keys: Keyring) -> tuple[str, ...]:
-    from satchel.models.access import DefaultAccess
+def _notes(client: LocalClient, keys: Keyring) -> tuple[str, ...]:
     from satchel.service.local_client import ALONE
 
-    refuses_users = keys.has_users and client.engine.store.default_access() is DefaultAccess.OWNER
+    refuses_users = keys.has_users and client.is_owners_alone
     return (f"users' tokens will be refused: {ALONE}",) if refuses_users else ()
 
 

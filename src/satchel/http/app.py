@@ -24,7 +24,7 @@ from satchel.http.routes import block_routes, documents, operations, questions
 from satchel.http.routes.requests import WorkerThreads, known_query
 from satchel.http.schemas import Problem
 from satchel.service.engine import ContextEngine
-from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, LocalSatchel, client_of
+from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, client_of
 from satchel.service.settings import Settings, configure
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from satchel.http.guard.observability import RequestLog
+    from satchel.service.open_roots import LocalClient
 
 # A further ASGI application: path, application, and a context manager for the lifetime of the application.
 Mount: TypeAlias = "tuple[str, ASGIApp, Callable[[], AbstractAsyncContextManager[None]] | None]"
@@ -52,7 +53,7 @@ _TAGS: Final = (
 
 
 def create_app(
-    engine: ContextEngine | LocalSatchel,
+    engine: ContextEngine | LocalClient,
     *,
     settings: Settings | None = None,
     keys: Keyring | None = None,
@@ -68,10 +69,12 @@ def create_app(
     `hosts` are the accepted Host headers (with the port, if any), `origins` the accepted Origin headers. `mounts` are
     further ASGI applications, each with its path and a context manager for its lifetime. The caller closes the engine.
     """
-    client = engine
-    if not isinstance(client, LocalSatchel):
-        settings = settings or configure(client.root).settings
-        client = client_of(client, settings, every=LOOKS_EVERY_S, patience=PATIENCE_S)
+    client: LocalClient
+    if isinstance(engine, ContextEngine):
+        settings = settings or configure(engine.root).settings
+        client = client_of(engine, settings, every=LOOKS_EVERY_S, patience=PATIENCE_S)
+    else:
+        client = engine
     token = None
     if keys is None:
         token = os.environ.get("SATCHEL_TOKEN") or new_token()

@@ -335,7 +335,7 @@ class _Walk:
         lower = name.lower()
         if lower == ".git" or name.startswith(UNFINISHED):
             return Skip.NEVER_ENTERED
-        if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
+        if may_hold_secrets(name):
             return Skip.SECRET
         suffix = lower.rpartition(".")[2] if "." in lower else ""
         if is_document:
@@ -467,3 +467,29 @@ def _is_generated(path: str, text: str) -> bool:
         return True
     is_minifiable = len(text) >= _MINIFIED_MIN_CHARS and path.lower().endswith(_MINIFIABLE)
     return is_minifiable and mean_line_chars > _MINIFIED_MEAN_LINE_CHARS
+
+
+def may_hold_secrets(name: str) -> bool:
+    """True if a file's name is one of those whose contents are never read."""
+    lower = name.lower()
+    return bool(_SECRETS.match(lower)) and not _NO_SECRETS.match(lower)
+
+
+def enters(root: Path, inner: Path) -> bool:
+    """True if a walk of the folder `root` reads the folder `inner` below it; both are real paths."""
+    within = surroundings(os.fspath(root))
+    with suppress(OSError), ExitStack() as opened:
+        folder = opened.enter_context(opened_folder(root))
+        place, rules = _Place(folder, within.path, 0), within.rules or _exclude_rules(folder)
+        for name in inner.relative_to(root).parts:
+            names = set(os.listdir(place.folder))
+            rules = (*_ignore_rules(place, names), *rules)
+            if _objection_to_folder(name, place, names, rules) is not None:
+                return False
+            folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place.folder)
+            opened.callback(os.close, folder)
+            if _objection_to_contents(folder) is not None:
+                return False
+            place = _Place(folder, place.join(name), place.depth + 1)
+        return True
+    return False

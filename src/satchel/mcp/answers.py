@@ -16,7 +16,7 @@ from satchel.text.visible import make_visible, show_lone_bytes
 if TYPE_CHECKING:
     from satchel.models.context import Sufficiency
     from satchel.models.search import Expansion, SearchHit
-    from satchel.service.local_client import LocalSatchel
+    from satchel.service.open_roots import LocalClient
 
 
 _STATUS_WAIT_S: Final = 1.0  # for a refresh of the index: the status comes at once, also during a long run
@@ -46,7 +46,7 @@ _FILE_LIST: Final = pages.digest_of_request("list", {})  # request digest in the
 Hit = dict[str, Any]
 
 
-def build_context(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
+def build_context(client: LocalClient, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
     """A page of the context for a question."""
     built = client.build(arguments["question"], **_options(arguments))
     sources = [source.id for source in built.sources]
@@ -69,7 +69,7 @@ def build_context(client: LocalSatchel, arguments: Mapping[str, Any], limits: Re
     return pages.page_at("build_context", arguments, built.text, make, limits)
 
 
-def search(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
+def search(client: LocalClient, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
     """A page of the best search hits for a question."""
     from satchel.service.answering import excerpt_maker
 
@@ -89,7 +89,7 @@ def search(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLim
     return pages.page_at("search", arguments, hits, make, limits)
 
 
-def expand(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
+def expand(client: LocalClient, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
     """A page of the exact text behind an id."""
     try:
         expansion = client.expand(arguments["id"], lines=arguments.get("lines", 0))
@@ -116,12 +116,12 @@ def expand(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLim
     return pages.page_at("expand", arguments, text, make, limits)
 
 
-def status(client: LocalSatchel, _arguments: Mapping[str, Any], _limits: ResultLimits) -> Result:
+def status(client: LocalClient, _arguments: Mapping[str, Any], _limits: ResultLimits) -> Result:
     """Counts and state of the index, after a short wait for a refresh from the folder."""
     problems = client.auto_index.refresh(patience=_STATUS_WAIT_S, watch=client.watch)
     state, is_owner = client.status(), client.caller.is_owner
     notes = list(problems) if is_owner and not state.indexing else []
-    if is_owner and state.generation and (unread := len(client.engine.store.notes())):
+    if is_owner and state.generation and (unread := client.unread_files()):
         files = "file was" if unread == 1 else "files were"
         notes.append(f"{unread:,} {files} read partly or not at all; `satchel status --json` lists them")
     if not is_owner and client.auto_index.state.problem:
@@ -206,7 +206,7 @@ def id_in(uri: str) -> tuple[str, str | None]:
     return unquote(encoded, errors="surrogateescape"), cursor if separator else None
 
 
-def read(client: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
+def read(client: LocalClient, uri: str, limits: ResultLimits) -> Result:
     """The text of a resource URI; a long text comes in pages, each with the URI of the next page."""
     piece_id, cursor = id_in(uri)
     expansion = client.expand(piece_id)
@@ -225,11 +225,11 @@ def read(client: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
     return pages.page_at("read", {"id": piece_id, "cursor": cursor}, text, make, limits)
 
 
-def listed(client: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Result:
+def listed(client: LocalClient, cursor: str | None, limits: ResultLimits) -> Result:
     """A page of the files of the index by name; empty for a caller who is not the owner."""
-    is_open = client.caller.is_owner and client.filters().readers is None
-    paths = sorted(client.engine.store.files()) if is_open else []
-    paths = [path for path in paths if escaped_length(uri_of(path)) + escaped_length(path) <= _MAX_URI_CHARS]
+    paths = [
+        path for path in client.file_paths() if escaped_length(uri_of(path)) + escaped_length(path) <= _MAX_URI_CHARS
+    ]
     start = _start(cursor, paths)
     entries = [
         {

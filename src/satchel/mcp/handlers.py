@@ -30,7 +30,7 @@ from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS, checked
 if TYPE_CHECKING:
     from satchel.service.auto_index import IndexState
     from satchel.service.client import Caller
-    from satchel.service.local_client import LocalSatchel
+    from satchel.service.open_roots import LocalClient
 
 
 _QUESTION_THREADS: Final = max(4, (os.cpu_count() or 2) * 2)  # more than cores: most wait for an index run
@@ -45,7 +45,7 @@ _log: Final = logging.getLogger(__name__)
 
 RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
 PageParams: TypeAlias = "types.PaginatedRequestParams | None"
-Answer: TypeAlias = "Callable[[LocalSatchel, Any, ResultLimits], Result]"
+Answer: TypeAlias = "Callable[[LocalClient, Any, ResultLimits], Result]"
 Report = Callable[[float, float | None, str], Awaitable[None]]
 
 
@@ -111,7 +111,7 @@ class ProgressReporter:
 class RequestHandlers:
     """Handles MCP requests with the caller's access and the limit of a result's length."""
 
-    opened: Callable[[], LocalSatchel]
+    opened: Callable[[], LocalClient]
     caller_of: Callable[[RequestContext], Caller]
     _: KW_ONLY
     max_result_chars: int = MOST_CHARS

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from satchel.mcp.handlers import RequestContext
-    from satchel.service.local_client import LocalSatchel
+    from satchel.service.open_roots import LocalClient
 
 
 PATIENCE_S: Final = 20.0  # a tool waits this long for an index run, then answers from the index so far (docs/mcp.md)
@@ -38,30 +38,28 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class ServedFolder:
-    """A folder served over stdio, with the caller and the settings; opened on first use."""
+    """Folders served over stdio, with the caller and the settings; opened on first use."""
 
-    path: str
+    paths: tuple[str, ...]
     _: KW_ONLY
     caller: Caller = OWNER
     allow_home: bool = False
     patience: float = PATIENCE_S
     settings: Mapping[str, Any] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, init=False)
-    _opened: LocalSatchel | None = field(default=None, init=False)
+    _opened: LocalClient | None = field(default=None, init=False)
 
-    def opened(self) -> LocalSatchel:
-        """The workspace of the folder, opened by the first call."""
+    def opened(self) -> LocalClient:
+        """The client of the folders, opened by the first call."""
         with self._lock:
             if self._opened is None:
                 from satchel.service.factory.opening import is_database, workspace
-                from satchel.service.local_client import open_local
+                from satchel.service.open_roots import open_roots
 
-                place: Path | str = self.path
-                if not is_database(place):
-                    place = workspace(place)
-                    if not self.allow_home:
-                        _refuse_home(place, self.path)
-                self._opened = open_local(place, caller=self.caller, patience=self.patience, **self.settings)
+                for path in self.paths:
+                    if not self.allow_home and not is_database(path):
+                        _refuse_home(workspace(path), path)
+                self._opened = open_roots(self.paths, caller=self.caller, patience=self.patience, **self.settings)
             return self._opened
 
     def close(self, within: float) -> None:
@@ -192,7 +190,7 @@ class McpApp:
     """
 
     def __init__(
-        self, satchel: LocalSatchel, *, hosts: Sequence[str], origins: Sequence[str], max_result_chars: int = MOST_CHARS
+        self, satchel: LocalClient, *, hosts: Sequence[str], origins: Sequence[str], max_result_chars: int = MOST_CHARS
     ) -> None:
         sdk.load("satchel serve")
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -32,16 +32,27 @@ class NewFile(NamedTuple):
     readers: tuple[str, ...] | None = None
 
 
+class WordCounts(NamedTuple):
+    """How often words occur in what a caller may read."""
+
+    pieces: int
+    """The number of readable pieces."""
+    with_term: Mapping[str, int]
+    """For each term asked for, the number of readable pieces with the term; at least 1 for a term in a file's name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreQuery:
     """A question in a form for the store: weighted terms, names that may be defined here, and a vector.
 
-    `terms` maps each term to its weight in the question; `names` are identifiers, as written.
+    `terms` maps each term to its weight in the question; `names` are identifiers, as written. `counts` are the counts
+    of the terms in all stores that are searched together; without them a store counts in what it holds itself.
     """
 
     terms: Mapping[str, float] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     vector: NDArray[np.float32] | None = None
+    counts: WordCounts | None = None
 
 
 class Candidate(NamedTuple):
@@ -55,15 +66,6 @@ class Candidate(NamedTuple):
     """Evidence for the piece's file; the same for all of the file's pieces, unless the piece is a passage."""
     is_passage: bool = False
     """True for a passage of a document: ranked separately, not with the file's other pieces."""
-
-
-class WordCounts(NamedTuple):
-    """How often words occur in what a caller may read."""
-
-    pieces: int
-    """The number of readable pieces."""
-    with_term: Mapping[str, int]
-    """For each term asked for, the number of readable pieces with the term; at least 1 for a term in a file's name."""
 
 
 class StoredPiece(NamedTuple):

@@ -17,7 +17,7 @@ from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
 
 if TYPE_CHECKING:
     from satchel.models.search import Filters, SearchHit
-    from satchel.ports.file_index import FileIndex
+    from satchel.ports.searched_store import SearchedStore
 
 # Words of a long report that are looked up: the first ones name the subject, later ones are logs and boilerplate.
 _MAX_WORDS: Final = 80
@@ -112,7 +112,7 @@ class Evidence(NamedTuple):
 
 
 def gather_evidence(
-    question: str, hits: Sequence[SearchHit], shown: Sequence[str], store: FileIndex, filters: Filters
+    question: str, hits: Sequence[SearchHit], shown: Sequence[str], store: SearchedStore, filters: Filters
 ) -> Evidence:
     """The evidence for a question, from the words that the filters' readers may read."""
     asked = asked_words(question)

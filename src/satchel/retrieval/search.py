@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from satchel.assembly.unit_packing import UnitPacker
 from satchel.assembly.units import LineWorths, SourceText
@@ -17,7 +18,7 @@ from satchel.models.files import PROSE, detect_language, kind_of
 from satchel.models.options import Fill
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece, StoreQuery
-from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of
+from satchel.retrieval.freshness import LineRange, Verdict, find_again, lines_of
 from satchel.retrieval.intents import Intent
 from satchel.retrieval.query import understand
 from satchel.retrieval.ranking import (
@@ -34,9 +35,11 @@ from satchel.text.visible import make_visible_line
 from satchel.text.words import terms
 
 if TYPE_CHECKING:
+    from satchel.models.files import FileState
     from satchel.ports.embedder import Embedder
     from satchel.ports.file_index import Candidate
-    from satchel.ports.store import Store
+    from satchel.ports.searched_store import SearchedStore
+    from satchel.retrieval.freshness import DiskFile
     from satchel.retrieval.query import ParsedQuestion
     from satchel.tokens.counter import TokenCounter
 
@@ -61,12 +64,26 @@ _CACHED_QUESTIONS: Final = 256
 _MONTH_SECONDS: Final = 30 * 86_400
 
 
+class ComparesFiles(Protocol):
+    """Compares indexed files with the disk: an open folder, or several."""
+
+    def look(self, path: str, state: FileState) -> DiskFile:
+        """Compare the file on disk with the indexed state; the changed text is included."""
+
+
+class OpensFolder(Protocol):
+    """A folder, or several, whose files can be compared with the disk."""
+
+    def opened(self) -> AbstractContextManager[ComparesFiles]:
+        """Open the folder to compare its files."""
+
+
 @dataclass(eq=False)
 class Searcher:
     """Searches a workspace and caches rankings until the store changes."""
 
-    folder: Folder
-    store: Store
+    folder: OpensFolder
+    store: SearchedStore
     embedder: Embedder
     _answered: OrderedDict[tuple[Any, ...], list[Ranked]] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
@@ -155,7 +172,7 @@ class Searcher:
         return any(is_written_in(piece.text, language) for piece in pieces if not kind_of(piece.path).locale)
 
 
-def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
+def _fresh(piece: StoredPiece, ranked: Ranked, disk: ComparesFiles, notes: list[str]) -> SearchHit | None:
     """The hit with the current lines on disk, or None if the lines are gone."""
     is_changed = False
     place: LineRange | None
@@ -263,7 +280,7 @@ def _text_at(lines: Sequence[str], hit: SearchHit) -> str:
 
 
 def unit_packer(
-    question: str, hits: Sequence[SearchHit], store: Store, filters: Filters, fill: Fill = Fill.USEFUL
+    question: str, hits: Sequence[SearchHit], store: SearchedStore, filters: Filters, fill: Fill = Fill.USEFUL
 ) -> Callable[[TokenCounter, int], UnitPacker]:
     """Return the maker of a packer (counter, tokens) for the units around the hits of a question."""
     by_path: dict[str, list[SearchHit]] = {}

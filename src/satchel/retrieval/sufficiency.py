@@ -28,7 +28,7 @@ from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
     from satchel.models.search import Filters, SearchHit
-    from satchel.ports.store import Store
+    from satchel.ports.searched_store import SearchedStore
 
 AnyContext = TypeVar("AnyContext", bound=Context)
 
@@ -78,7 +78,7 @@ def learned_weights() -> SufficiencyWeights:
 
 
 def judge(
-    question: str, context: Context, hits: Sequence[SearchHit], store: Store, filters: Filters
+    question: str, context: Context, hits: Sequence[SearchHit], store: SearchedStore, filters: Filters
 ) -> Sufficiency | None:
     """The sufficiency of a context, with the best hits of its question; None while nothing is indexed."""
     if not store.generation:

@@ -17,7 +17,7 @@ from satchel.models.block import BlockType, block_type
 from satchel.models.context import ContextKind
 from satchel.models.options import Fill, HeadingStyle, RequestType, TokenBudget
 from satchel.models.request import ContextRequest, Focus, User
-from satchel.models.search import Filters, SearchResult
+from satchel.models.search import Filters
 from satchel.retrieval.ranking import reasons_of
 from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
@@ -25,6 +25,8 @@ from satchel.service.settings import Settings
 if TYPE_CHECKING:
     from satchel.models.context import Context
     from satchel.models.options import ContextBuildOptions, ContextConfig
+    from satchel.models.search import SearchResult
+    from satchel.retrieval.search import Searcher
     from satchel.service.engine import ContextEngine
     from satchel.service.question import Question
     from satchel.tokens.counter import TokenCounter
@@ -59,11 +61,11 @@ def build(
             counter=counter,
             min_sufficiency=question.min_sufficiency or 0.0,
         )
-    notes = _skipped_notes(engine, question, filters, _best_relevance(built))
+    notes = skipped_notes(engine, question, filters, best_relevance(built))
     return replace(built, notes=(*built.notes, *notes)) if notes else built
 
 
-def _best_relevance(context: Context) -> float:
+def best_relevance(context: Context) -> float:
     """The relevance of the best candidate; 0 if none is relevant enough, 1 for blocks, whose scores are others."""
     if context.is_empty and not context.nothing_fits:
         return 0.0
@@ -72,7 +74,7 @@ def _best_relevance(context: Context) -> float:
     return max((entry.score for entry in context.ledger), default=0.0)
 
 
-def _skipped_notes(engine: ContextEngine, question: Question, filters: Filters, best_relevance: float) -> list[str]:
+def skipped_notes(engine: ContextEngine, question: Question, filters: Filters, best_relevance: float) -> list[str]:
     """Notes on files that are not in the index and may matter to the question."""
     from satchel.service.skipped_files import note_on_skipped
 
@@ -83,11 +85,16 @@ def _skipped_notes(engine: ContextEngine, question: Question, filters: Filters, 
 def search(engine: ContextEngine, settings: Settings, question: Question) -> SearchResult:
     """Return the pieces with the highest relevance to a question."""
     filters = seen_by(engine, question.user, filters_for(settings, question))
-    result = engine.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
+    result = hits_of(engine.searcher, settings, question, filters)
+    notes = skipped_notes(engine, question, filters, max((hit.relevance for hit in result.hits), default=0.0))
+    return replace(result, notes=(*result.notes, *notes))
+
+
+def hits_of(searcher: Searcher, settings: Settings, question: Question, filters: Filters) -> SearchResult:
+    """Return the hits of a searcher with at least the relevance that the question or the settings ask for."""
+    result = searcher.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
     least = settings.min_relevance if question.min_relevance is None else question.min_relevance
-    hits = tuple(hit for hit in result.hits if hit.relevance >= least)
-    notes = _skipped_notes(engine, question, filters, max((hit.relevance for hit in hits), default=0.0))
-    return SearchResult(hits, result.generation, (*result.notes, *notes), result.cached)
+    return replace(result, hits=tuple(hit for hit in result.hits if hit.relevance >= least))
 
 
 def excerpt_maker(question: str) -> Callable[[str, int], str]:

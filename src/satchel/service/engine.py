@@ -11,16 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from satchel.assembly.assemble import assemble_units
 from satchel.errors import InvalidOption, UnknownBlock
 from satchel.indexing.walk import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
-from satchel.models.chunk import KnowledgeChunk
 from satchel.models.options import (
     DEFAULT_CONTEXT_CONFIG,
     ContextBuildOptions,
@@ -31,10 +29,11 @@ from satchel.models.options import (
     TokenEstimationMethod,
 )
 from satchel.models.request import ContextRequest
-from satchel.models.search import Expansion, Filters, SearchHit, SearchResult
-from satchel.retrieval.freshness import LONGEST_NUMBER, Expander, Folder, lines_of, widened
-from satchel.retrieval.search import Searcher, unit_packer
+from satchel.models.search import Expansion, Filters, SearchResult
+from satchel.retrieval.freshness import LONGEST_NUMBER, Expander, Folder
+from satchel.retrieval.search import Searcher
 from satchel.retrieval.sufficiency import judge, with_notice
+from satchel.service.piece_contexts import MAX_HITS, PieceContextBuilder
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -59,21 +58,11 @@ if TYPE_CHECKING:
     from satchel.workspace.page_cache import PageCache
 
 _COLLECTOR_THREADS: Final = 5  # a thread for each built-in collector: focus, semantic, relations, activity, history
-# A small budget still packs from this many hits; fewer would leave no alternative to a hit that does not fit.
-_MIN_HITS: Final = 30
-# More hits would take longer to check against the disk and to pack; also the default for `max_chunks`.
-_MAX_HITS: Final = 150
-# A hit is fetched per so many tokens of the budget: a lower number fetches hits that do not fit, a higher number may
-# leave the budget unused.
-_BUDGET_TOKENS_PER_HIT: Final = 100
 # Hits compared with the question for the sufficiency of a workspace context, as many as for pieces of files.
 _JUDGED_HITS: Final = 10
-# About 1,500 tokens at four characters a token, of a default budget of 4,000: a longer symbol would crowd out the
-# other pieces, so only the hit is shown.
-_MAX_SYMBOL_CHARS: Final = 6000
 
 ENGINE_OPTIONS: Final = ContextBuildOptions(
-    max_chunks=_MAX_HITS,
+    max_chunks=MAX_HITS,
     min_relevance=0.0,
     reranking=RerankingStrategy.NONE,
     token_estimation=TokenEstimationMethod.TOKENIZER,
@@ -297,30 +286,14 @@ class ContextEngine:
             return self._build_payload(question, counter, config, min_sufficiency)
         options = self._settled(options)
         filters = _with_options(filters or Filters(), options)
-        build = partial(self._build_result, question, filters, expand_to_symbol, counter)
-        return with_notice(lambda notice: build(_with_header(options, notice)), min_sufficiency)
-
-    def _build_result(
-        self,
-        question: str,
-        filters: Filters,
-        expand_to_symbol: bool,
-        counter: TokenCounter | None,
-        options: ContextBuildOptions,
-    ) -> ContextBuildResult:
-        max_hits = max(_MIN_HITS, min(options.max_tokens // _BUDGET_TOKENS_PER_HIT, _MAX_HITS))
-        search_result = self.search(question, top_k=max_hits, filters=filters)
-        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_result.hits]
-        units = None
-        if not (options.expand_context or expand_to_symbol):
-            units = unit_packer(question, search_result.hits, self.store, filters, options.fill)
-        # The store has applied the patterns already; only the store knows every file.
-        options = replace(options, file_patterns=None, languages=None)
-        result = assemble_units(
-            hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder, units=units
+        return PieceContextBuilder(self.searcher, self._cross_encoder).build(
+            question,
+            options,
+            filters=filters,
+            expand_to_symbol=expand_to_symbol,
+            counter=counter,
+            min_sufficiency=min_sufficiency,
         )
-        judged = judge(question, result, search_result.hits, self.store, filters)
-        return replace(result, notes=(*search_result.notes, *result.notes), sufficiency=judged)
 
     @overload
     async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
@@ -481,58 +454,12 @@ class ContextEngine:
         """Counts of files, blocks and pieces in the store, its embedder, generation and size."""
         return self.store.facts()
 
-    # -- steps
-
-    def _chunk(
-        self, hit: SearchHit, options: ContextBuildOptions, expand_to_symbol: bool, filters: Filters
-    ) -> KnowledgeChunk:
-        expanded = None
-        first, last = hit.start_line, hit.end_line
-        if hit.path and not hit.reanchored and (expand_to_symbol or (options.expand_context and options.context_lines)):
-            text = self.store.text_of(hit.path, filters) or ""
-            if expand_to_symbol:
-                first, last = self._symbol_around(hit, filters)
-            more = options.context_lines if options.expand_context else 0
-            first, last, expanded = widened(lines_of(text), first, last, more)
-        chunk = KnowledgeChunk(
-            hit.content,
-            file_path=hit.path,
-            start_line=hit.start_line,
-            end_line=hit.end_line,
-            relevance=hit.relevance,
-            language=hit.language,
-            id=hit.id,
-            type=hit.block_type,
-            name=hit.title if hit.page is None else hit.title.partition("/")[2],
-            page=hit.page,
-            metadata={
-                "satchel.collector": "semantic",
-                "satchel.signals": hit.signals,
-                "satchel.passage": hit.is_passage,
-            },
-        )
-        return replace(chunk, expanded_context=expanded) if expanded is not None else chunk
-
-    def _symbol_around(self, hit: SearchHit, filters: Filters) -> tuple[int, int]:
-        """First and last line of the block around a hit; of the hit alone if the block is too long to show whole."""
-        block = self.store.block(hit.block_id, filters) if "#" in hit.block_id else None
-        if block is None or len(block.content) > _MAX_SYMBOL_CHARS:
-            return hit.start_line, hit.end_line
-        return min(block.start_line, hit.start_line), max(block.end_line, hit.end_line)
-
     def _settled(self, options: ContextBuildOptions | None) -> ContextBuildOptions:
         if options is None:
             return ENGINE_OPTIONS
         if options.workspace_path and Path(options.workspace_path).resolve() != self.root:
             raise InvalidOption("workspace_path", options.workspace_path, f"this engine is for {self.root}")
         return options
-
-
-def _with_header(options: ContextBuildOptions, notice: str) -> ContextBuildOptions:
-    """The options with the notice before the caller's header."""
-    if not notice:
-        return options
-    return replace(options, context_header="\n\n".join(filter(None, (notice, options.context_header))))
 
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:

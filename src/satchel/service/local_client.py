@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from satchel.models.context import Context
     from satchel.models.results import ResearchContext
     from satchel.models.search import Expansion, Filters, SearchResult
+    from satchel.ports.language_model import LanguageModel
     from satchel.research.library import WorkspaceLibrary
     from satchel.service.auto_index import Report, Watch
     from satchel.service.engine import ContextEngine
@@ -124,8 +125,8 @@ class LocalSatchel(Satchel):
         """Build the context for a question."""
         full_question = self._with_caller(question_from(Question, question, options))
         notes = self.refresh()
-        built = answering.build(self.engine, self.settings, full_question, counter=self._counter(full_question))
-        return _with_index_notes(built, notes)
+        built = answering.build(self.engine, self.settings, full_question, counter=self.counter_for(full_question))
+        return with_index_notes(built, notes)
 
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
@@ -155,7 +156,7 @@ class LocalSatchel(Satchel):
             with suppress(IndexProblem):  # the search reports an index without write access
                 library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
         context = research(library, full_question, full_question.model or self.settings.model)
-        return _with_index_notes(context, notes)
+        return with_index_notes(context, notes)
 
     @names_options(ResearchQuestion)
     def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
@@ -168,7 +169,7 @@ class LocalSatchel(Satchel):
 
     def library(self) -> WorkspaceLibrary:
         """Return the documents as a library of pages, limited to the caller's access."""
-        self._require_access()
+        self.require_access()
         library = self.shared.library()
         if self.caller.user is None and self.engine.store.default_access() is DefaultAccess.OWNER:
             return library
@@ -196,10 +197,33 @@ class LocalSatchel(Satchel):
 
     def filters(self) -> Filters:
         """Access filters for the caller."""
-        self._require_access()
+        self.require_access()
         return answering.seen_by(self.engine, self.caller.user)
 
+    @property
+    def is_owners_alone(self) -> bool:
+        """True while only the owner may read the workspace."""
+        return self.engine.store.default_access() is DefaultAccess.OWNER
+
+    def disk_path(self, path: str) -> Path:
+        """The place on disk of a file by its path in sources."""
+        return self.root / path
+
+    @property
+    def language_model(self) -> LanguageModel | None:
+        """The language model for answers, if one is set."""
+        return self.engine.language_model
+
+    def file_paths(self) -> list[str]:
+        """The paths of all indexed files, in order; empty unless the caller may read all of them."""
+        is_open = self.caller.is_owner and self.filters().readers is None
+        return sorted(self.engine.store.files()) if is_open else []
+
     # -- the index
+
+    def unread_files(self) -> int:
+        """The number of files that were read partly or not at all."""
+        return len(self.engine.store.notes())
 
     def status(self) -> Status:
         """Return the contents and the progress of the index; counts only for an owner."""
@@ -244,7 +268,7 @@ class LocalSatchel(Satchel):
                 patience=self.patience, watch=self.watch, report=self.report, quick=self.quick
             )
         # Only the owner may know counts and paths of files.
-        return notes if self.caller.is_owner or not notes else (_GENERAL,)
+        return notes if self.caller.is_owner or not notes else (GENERAL_NOTE,)
 
     def run_index(self, watch: Watch | None = None, *, busy_wait_s: float | None = None) -> IndexReport:
         """Index the folder; returns the full report of the run."""
@@ -272,19 +296,19 @@ class LocalSatchel(Satchel):
             return "up to date"
         if self.caller.is_owner:
             return state.summary
-        return _GENERAL if state.problem else "being refreshed" if state.running else state.summary
+        return GENERAL_NOTE if state.problem else "being refreshed" if state.running else state.summary
 
-    def _require_access(self) -> None:
+    def require_access(self) -> None:
         """Raise NotAllowed for callers other than the owner until access is granted, whatever token the caller has."""
         if not self.caller.is_owner and self.engine.store.default_access() is DefaultAccess.OWNER:
             assert self.caller.user is not None
             raise NotAllowed("user", self.caller.user.id, ALONE)
 
     def _with_caller(self, question: Question) -> Question:
-        self._require_access()
+        self.require_access()
         return question.asked_by(self.caller.asking(question.user))
 
-    def _counter(self, question: Question) -> TokenCounter | None:
+    def counter_for(self, question: Question) -> TokenCounter | None:
         """Counter over the already loaded tokenizer; None if the question's model has a different tokenizer."""
         encoding = self.shared.encoding
         if encoding is None:
@@ -301,13 +325,14 @@ ALONE: Final = (
     "only the owner may read this workspace until access is granted: `satchel workspace grant`, "
     "`satchel workspace default deny` or `allow`"
 )
-_GENERAL: Final = "the index is not up to date; this answer uses the data indexed so far"
+GENERAL_NOTE: Final = "the index is not up to date; this answer uses the data indexed so far"
+"""The note for callers other than the owner, who may not know counts and paths of files."""
 
 
 _INCOMPLETE: Final = "the index is not complete, so what answers may be missing from it"
 
 
-def _with_index_notes(context: AnyContext, notes: tuple[str, ...]) -> AnyContext:
+def with_index_notes(context: AnyContext, notes: tuple[str, ...]) -> AnyContext:
     """The context with the notes about the index; with little sufficiency an incomplete index is the first reason."""
     if not notes:
         return context
@@ -340,14 +365,14 @@ def open_local(
     from satchel.service.settings import Settings
 
     names = Settings.__slots__
-    mine = {name: changed.pop(name) for name in tuple(changed) if name in names and _is_setting(name, changed[name])}
+    mine = {name: changed.pop(name) for name in tuple(changed) if name in names and is_setting(name, changed[name])}
     settings = settings or settings_at(path, mine)
     engine = open_engine(path, settings=settings, **changed)
     auto_index = AutoIndex(engine, every=every, busy_wait_s=busy_wait_s)
     return LocalSatchel(_Shared(engine, settings, auto_index, encoding), caller, patience)
 
 
-def _is_setting(name: str, value: object) -> bool:
+def is_setting(name: str, value: object) -> bool:
     """False for a language model passed as an object: only its name is a setting."""
     return name != "language_model" or isinstance(value, str)
 

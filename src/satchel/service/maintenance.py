@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
@@ -86,7 +87,7 @@ def split_notes(notes: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str
 def remove_index(
     path: str, changed_settings: Mapping[str, Any], *, every: bool = False, force: bool = False
 ) -> tuple[list[str], str]:
-    """Remove the index of a workspace, or with `every` all indexes in the same parent folder and what they share.
+    """Remove the index of a workspace, or with `every` all in the same parent folder, with packages and what they share.
 
     Returns the removed places, and the place of the workspace's own index. Without `force`, an index with blocks beside
     the files raises an error: indexing would not bring these blocks back.
@@ -103,6 +104,10 @@ def remove_index(
         doomed.remove()
     if every:
         remove_prepared_files(path, changed_settings)
+        if place.folder is not None:
+            from satchel.service.packages import COPIES
+
+            rmtree(place.folder.parent / COPIES, ignore_errors=True)
     return [doomed.shown for doomed in removed], place.shown
 
 

@@ -1,4 +1,4 @@
-"""Open a workspace: in a folder, in a database, or behind a server.
+"""Open a workspace: in a folder or several, in a database, or behind a server.
 
 with satchel.open("path/to/repository") as client:
     print(client.build("where is the retry backoff computed").text)
@@ -7,16 +7,20 @@ with satchel.open("path/to/repository") as client:
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from satchel.models.request import User
     from satchel.service.async_client import AsyncSatchel
     from satchel.service.client import Satchel
 
+Place: TypeAlias = "str | os.PathLike[str]"
+"""A folder, the URL of a database, or the URL of a server."""
+
 
 def open(
-    path_or_url: str | os.PathLike[str] = ".",
+    path_or_url: Place | Sequence[Place] = ".",
     *,
     user: User | str | None = None,
     token: str | None = None,
@@ -24,32 +28,34 @@ def open(
 ) -> Satchel:
     """Open the workspace in a folder, in a database (`postgresql://…?workspace=name`), or behind a server (`http://…`).
 
-    In a folder, the index is refreshed before each question; `settings` are the same as for `open_engine`. For a
+    In a folder, the index is refreshed before each question; `settings` are the same as for `open_engine`. A list of
+    folders is asked as one, and so are installed packages (`with_packages=["requests"]`): docs/several-roots.md. For a
     server, the token (or the variable `SATCHEL_TOKEN`) identifies the caller.
     """
     from satchel.errors import InvalidOption
     from satchel.models.request import User
 
     who = User(id=user) if isinstance(user, str) else user
-    if isinstance(path_or_url, str) and path_or_url.startswith(("http://", "https://")):
+    places = [path_or_url] if isinstance(path_or_url, str | os.PathLike) else list(path_or_url)
+    if len(places) == 1 and isinstance(places[0], str) and places[0].startswith(("http://", "https://")):
         from satchel.service.remote_client import RemoteSatchel
 
         if settings:
             raise InvalidOption(
                 "settings", sorted(settings), "are settings of the server; give options with each question instead"
             )
-        return RemoteSatchel(path_or_url, token=token or os.environ.get("SATCHEL_TOKEN") or "", user=who)
+        return RemoteSatchel(places[0], token=token or os.environ.get("SATCHEL_TOKEN") or "", user=who)
     from satchel.service.client import Caller
-    from satchel.service.local_client import open_local
+    from satchel.service.open_roots import open_roots
 
     if token:
         raise InvalidOption("token", "…", "is only for a server; a folder needs no token")
     # A caller with access to the folder is its owner, and may ask as any user.
-    return open_local(path_or_url, caller=Caller(user=who, is_owner=True), **settings)
+    return open_roots(places or ["."], caller=Caller(user=who, is_owner=True), **settings)
 
 
 def open_async(
-    path_or_url: str | os.PathLike[str] = ".",
+    path_or_url: Place | Sequence[Place] = ".",
     *,
     user: User | str | None = None,
     token: str | None = None,

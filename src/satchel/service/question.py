@@ -316,7 +316,12 @@ class Question:
         A `user` alone also asks for a workspace context, but not together with filters for files.
         """
         asks_files = self.user is None or bool(self._changed(OptionScope.CHUNKS))
-        return bool(self._changed(OptionScope.WORKSPACE)) or not asks_files
+        return bool(self.workspace_options) or not asks_files
+
+    @property
+    def workspace_options(self) -> list[str]:
+        """Names of the options that are set and apply to the context of a workspace only."""
+        return self._changed(OptionScope.WORKSPACE)
 
     def _changed(self, scope: OptionScope) -> list[str]:
         """Names of the options for this scope only with values other than the default."""

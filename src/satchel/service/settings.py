@@ -71,12 +71,15 @@ class Settings:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    with_packages: tuple[str, ...] = ()
     language_model: str = ""
     language_model_url: str = ""
     context: Mapping[str, Any] = field(default_factory=dict)
 
 
 _TYPES: Final = {field.name: type(getattr(Settings(), field.name)) for field in fields(Settings)}
+_IN_FILES: Final = {"with": "with_packages"}
+"""Settings that are shorter in files; in Python `with` is a keyword."""
 _CHOICES: Final = {"format": FORMATS.names(), "documents": ("auto", "all", "off"), "ocr": ("auto", "off")}
 _LANGUAGES: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{1,30}(?:\+[A-Za-z][A-Za-z0-9_]{1,30}){0,9}")
 _INGEST_ON: Final = re.compile(r"local|ray|ray://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}")
@@ -216,7 +219,11 @@ def _layers(root: Path, environ: Mapping[str, str], heed_project: bool) -> list[
         name: environ[_ENVIRONMENT + name.upper()] for name in _TYPES if environ.get(_ENVIRONMENT + name.upper())
     }
     layers.append((from_environment, "environment", True))
-    return layers
+    return [(_with_full_names(values), origin, trusted) for values, origin, trusted in layers]
+
+
+def _with_full_names(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {_IN_FILES.get(name, name): value for name, value in values.items()}
 
 
 def _table(document: Mapping[str, Any], origin: str) -> Mapping[str, Any]:

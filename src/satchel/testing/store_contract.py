@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from satchel.models.access import DefaultAccess, Group
 from satchel.models.block import Action, Activity, Block, Link, LinkKind, Policy
 from satchel.models.outline import embedded_text, text_hash
 from satchel.models.search import Filters
-from satchel.ports.file_index import StoreQuery
+from satchel.ports.file_index import StoreQuery, WordCounts
 from satchel.ports.transfer import RowKind
 from satchel.testing.store_suite import (
     DAY_NS,
@@ -82,6 +83,17 @@ class FileIndexContract(StoreSuite):
                 assert counts.pieces == pieces
                 assert counts.with_term["socket"] == counts.with_term["hidden"] == socket
             assert store.word_counts(["nowhere"], EVERYTHING).with_term == {"nowhere": 0}
+
+    def test_words_are_as_rare_as_in_all_stores_that_are_searched_together(self, tmp_path: Path) -> None:
+        terms = {"retri": 1.0, "elsewher": 1.0}
+        with self.filled(tmp_path, file_of("a.py", ["retry"]), file_of("b.py", ["retry", "socket"])) as store:
+            (alone, *_) = store.search(StoreQuery(terms=terms), EVERYTHING, top_k=1)
+            assert alone.of_file["file_coverage"] == pytest.approx(1), "a word that only others have counts for nothing"
+            rare, common = math.log(1 + 100.5 / 2.5), math.log(1 + 100.5 / 98.5)
+            for here, elsewhere, share in ((98, 2, common), (2, 98, rare)):
+                counts = WordCounts(100, {"retri": here, "elsewher": elsewhere})
+                (found, *_) = store.search(StoreQuery(terms=terms, counts=counts), EVERYTHING, top_k=1)
+                assert found.of_file["file_coverage"] == pytest.approx(share / (rare + common))
 
     def test_pieces_come_back_with_their_exact_text_in_the_order_asked_for(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, file_of("a.py", ["one", "two", "three"])) as store:

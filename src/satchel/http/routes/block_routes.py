@@ -19,7 +19,7 @@ from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind, Notice, Record
 from satchel.models.request import User
 from satchel.service.importing import Edit, record_from
-from satchel.service.local_client import LocalSatchel
+from satchel.service.open_roots import LocalClient
 
 router = APIRouter(prefix="/v1", tags=["workspace"])
 
@@ -129,7 +129,7 @@ async def record_activity(request: Request, body: ActivityBody) -> Response:
     return await work_of(request).long(record)
 
 
-def _edit(client: LocalSatchel, bodies: list[RecordBody]) -> Response:
+def _edit(client: LocalClient, bodies: list[RecordBody]) -> Response:
     changes = [
         _change(f"records[{i}]", {"record": body.record, **(body.model_extra or {})}) for i, body in enumerate(bodies)
     ]
@@ -171,7 +171,7 @@ def _apply(edit: Edit, change: Record | dict[str, Any]) -> None:
         edit.add(change)
 
 
-def _read(client: LocalSatchel, block_id: str) -> Response:
+def _read(client: LocalClient, block_id: str) -> Response:
     store, filters = client.engine.store, client.filters()
     block = store.block(block_id, filters)
     if block is None:

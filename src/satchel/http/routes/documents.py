@@ -14,8 +14,8 @@ from satchel.http.routes.requests import ANY, as_json, describe, satchel_for, sa
 from satchel.http.schemas import Name
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.request import User
-from satchel.service.local_client import LocalSatchel
 from satchel.service.maintenance import split_notes
+from satchel.service.open_roots import LocalClient
 from satchel.service.uploads import UPLOADS, Upload, remove
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -111,7 +111,7 @@ async def page_picture(
     return await work_of(request).long(picture)
 
 
-def _index(client: LocalSatchel, upload: Upload, readers: list[str]) -> Response:
+def _index(client: LocalClient, upload: Upload, readers: list[str]) -> Response:
     if readers:
         with client.engine.workspace.edit() as edit:
             for principal in readers:

@@ -19,7 +19,7 @@ from satchel.models.context import CitableSource, Context
 from satchel.service.client import search_to_dict
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document
 from satchel.service.factory.assembling import verify as verify_citations
-from satchel.service.local_client import LocalSatchel
+from satchel.service.open_roots import LocalClient
 from satchel.service.question import Question, ResearchQuestion
 from satchel.service.research import answer_from, declined_answer, finished, must_have, streamed_from
 
@@ -128,7 +128,7 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
     total_tokens), `piece` (text) as often as needed, then `done` with the whole, or `problem`.
     """
     work = work_of(request)
-    model = must_have(satchel_for(request).engine.language_model)
+    model = must_have(satchel_for(request).language_model)
     client = await fresh(request, schemas.user_of(body.user))
     client.filters()
     if not body.include_text and not body.include_visual:
@@ -147,7 +147,7 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
     return await work.model(lambda: as_json(answer_from(client.research(question), question, model).to_dict()))
 
 
-def _streamed(client: LocalSatchel, question: ResearchQuestion) -> Iterator[bytes]:
+def _streamed(client: LocalClient, question: ResearchQuestion) -> Iterator[bytes]:
     try:
         context = client.research(question)
         answer = finished(context, "").to_dict()
@@ -156,7 +156,7 @@ def _streamed(client: LocalSatchel, question: ResearchQuestion) -> Iterator[byte
             yield event("piece", {"text": declined})
             yield event("done", finished(context, declined).to_dict())
             return
-        with streamed_from(context, question, client.engine.language_model) as stream:
+        with streamed_from(context, question, client.language_model) as stream:
             for piece in stream:
                 yield event("piece", {"text": piece})
         yield event("done", finished(context, stream.content).to_dict())

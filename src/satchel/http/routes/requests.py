@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from satchel.errors import InvalidInput
 from satchel.models.request import User
 from satchel.service.client import Caller
-from satchel.service.local_client import LocalSatchel
+from satchel.service.open_roots import LocalClient
 from satchel.text.visible import show_lone_bytes
 
 T = TypeVar("T")
@@ -143,21 +143,21 @@ async def known_query(request: Request) -> None:
             raise InvalidInput(name, count, "is given more than once; give it once")
 
 
-def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
+def satchel_for(request: Request, user: User | None = None) -> LocalClient:
     """The workspace with the access of the caller, or of `user` if the caller is an owner."""
-    client: LocalSatchel = request.app.state.satchel
+    client: LocalClient = request.app.state.satchel
     caller = caller_of(request)
     asking = caller.asking(user)
     return client.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
 
 
-def satchel_for_owner(request: Request, action: str) -> LocalSatchel:
+def satchel_for_owner(request: Request, action: str) -> LocalClient:
     """The workspace for an owner; refuses `action` to any caller who is not an owner."""
     caller_of(request).must_be_owner(action)
     return satchel_for(request)
 
 
-async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
+async def fresh(request: Request, user: User | None = None) -> LocalClient:
     """The workspace for the caller (`satchel_for`) after the index is refreshed, or after a limited wait.
 
     The wait takes no worker thread. The first index run gets the longest wait; during later runs the answer comes from

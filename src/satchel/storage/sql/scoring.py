@@ -301,9 +301,13 @@ def _weigh(sources: Sequence[EvidenceSource], query: StoreQuery) -> _Weights:
     files = sum(view.file_count for view in views)
     words = sum(view.word_count for view in views)
     frequency += naming_files > 0
+    total_pieces = pieces
+    if query.counts is not None:
+        # Stores that are searched together: a word that is rare in all of them is rare, also where it is frequent.
+        total_pieces, frequency = query.counts.pieces, np.array([query.counts.with_term[term] for term in terms], float)
     in_question = np.array([query.terms[term] for term in terms])
     # A term in no document cannot distinguish documents.
-    weights = np.where(frequency > 0, in_question * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)
+    weights = np.where(frequency > 0, in_question * np.log(1 + (total_pieces + 0.5) / (frequency + 0.5)), 0.0)
     # Rarity is counted separately in names: a word may be common in names and rare in texts, or the reverse.
     rarity = np.log(1 + (files - naming_files + 0.5) / (naming_files + 0.5))
     naming = np.where(naming_files > 0, in_question * rarity, 0.0)
