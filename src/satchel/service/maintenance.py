@@ -87,7 +87,7 @@ def split_notes(notes: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str
 def remove_index(
     path: str, changed_settings: Mapping[str, Any], *, every: bool = False, force: bool = False
 ) -> tuple[list[str], str]:
-    """Remove the index of a workspace, or with `every` all in the same parent folder, with packages and what they share.
+    """Remove the index of a workspace, or with `every` all in the same parent folder, with all that they share.
 
     Returns the removed places, and the place of the workspace's own index. Without `force`, an index with blocks beside
     the files raises an error: indexing would not bring these blocks back.
