@@ -41,6 +41,7 @@ from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import Store
 from satchel.storage.postgres import administration, connections
+from satchel.storage.postgres.address import address_of
 from satchel.storage.postgres.administration import VERSION
 from satchel.storage.postgres.connections import WRITER
 from satchel.storage.postgres.store import PostgresStore
@@ -65,7 +66,7 @@ def server() -> Iterator[PostgresServer]:
     """One that keeps what it was told to keep, and that we may kill."""
     with running_postgres(durable=True) as found:
         with psycopg.connect(found.url, autocommit=True) as connection:
-            administration.migrate(connection, found.url)
+            administration.migrate(connection, address_of(found.url))
         yield found
 
 
@@ -600,6 +601,20 @@ def test_whoever_waits_too_long_for_another_writer_is_told_so(place: Place) -> N
         assert set(other.files()) == {"a.py"}
 
 
+def test_commits_stay_in_a_row_when_the_connection_with_the_lock_is_lost(place: Place) -> None:
+    with place.store() as store, place.store() as other:
+        with store.lock():
+            locked = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+            assert place.ask(locked) == [(True,)]
+            put_file(store, "a.py")
+            put_file(other, "b.py")
+            put_file(store, "c.py")
+        assert store.generation == 3
+        with store.lock():
+            put_file(store, "d.py")
+        assert set(other.files()) == {"a.py", "b.py", "c.py", "d.py"}
+
+
 def test_whoever_has_patience_waits_for_another_writer(place: Place) -> None:
     with place.store() as store, place.store(patience=HANG_SECONDS) as other, ThreadPoolExecutor(1) as executor:
         with store.lock():
@@ -707,7 +722,7 @@ def _version(url: str) -> int:
 def _at_version_1(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, psycopg.connect(url, autocommit=True) as connection:
         patch.setattr(administration, "VERSION", 1)
-        administration.migrate(connection, url)
+        administration.migrate(connection, address_of(url))
     assert _version(url) == 1
 
 
@@ -810,7 +825,7 @@ def test_a_database_of_a_newer_version_is_refused(server: PostgresServer) -> Non
         with pytest.raises(IndexTooNew, match="999"):
             PostgresStore(url)
         with pytest.raises(IndexTooNew), psycopg.connect(url, autocommit=True) as connection:
-            administration.migrate(connection, url)
+            administration.migrate(connection, address_of(url))
 
 
 def test_a_pgvector_that_is_missing_or_too_old_is_named(server: PostgresServer) -> None:
@@ -865,7 +880,7 @@ def test_a_login_that_may_do_nothing_is_told_what_an_administrator_has_to_run(
 def test_a_login_that_was_let_in_can_do_everything_but_change_the_tables(server: PostgresServer) -> None:
     with _database(server) as url, _login(server, url) as (name, address):
         with psycopg.connect(url, autocommit=True) as connection:
-            administration.migrate(connection, url)
+            administration.migrate(connection, address_of(url))
             administration.let_in(connection, name)
         with closing(PostgresStore(address)) as store:
             with Workspace(store, Four()).edit() as edit:

@@ -42,7 +42,7 @@ from satchel.storage.postgres.search import Search
 from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_suite import document_of, file_of, put, vector_of
 from satchel.workspace.blocks import outline_of
-from tests.support.waiting import wait_for
+from tests.support.waiting import HANG_SECONDS, wait_for
 
 Connection = psycopg.Connection[Any]
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -1053,7 +1053,7 @@ def remains(store: PostgresStore) -> list[str]:
         ).fetchone()
     assert row is not None
     *row, locks = row
-    clean = (login, login, "none", "off", "", "", "", "30s", "0", "on", "on", 0, 0, 0)
+    clean = (login, login, "none", "off", "", "", "", "0", "0", "on", "on", 0, 0, 0)
     found = [f"{value!r} instead of {right!r}" for value, right in zip(row, clean, strict=True) if value != right]
     return found + [LOCKED] * bool(locks)
 
@@ -1179,7 +1179,8 @@ def _nested(store: PostgresStore) -> None:
 
 
 def _written(store: PostgresStore) -> None:
-    with store.lock(), store.write() as writer:
+    # A lock whose end was interrupted is free once the server has noticed that the connection is gone.
+    with store.lock(wait=HANG_SECONDS), store.write() as writer:
         writer.set_fact("x", 3)
         store.block(id_of("mine"), ANN_THERE.filters)
 

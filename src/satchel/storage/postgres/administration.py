@@ -7,8 +7,9 @@ login takes on the writer's or the reader's role for each transaction.
 
 from __future__ import annotations
 
-import time
-from contextlib import nullcontext, suppress
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from psycopg import errors, sql
 from satchel.errors import IndexTooNew, StoreUnavailable
 from satchel.storage.postgres.address import Address
 from satchel.storage.postgres.database import Connection, first_line, map_postgres_errors, value
+from satchel.storage.postgres.locks import CONNECT_TIMEOUT_S, advisory_lock
 
 TABLES: Final = (
     *("fact", "access", "file", "content", "block", "piece", "page", "vector", "mention", "activity"),
@@ -42,7 +44,6 @@ _MIGRATION_LOCK_KEY: Final = 0x5A7C4E10
 # While a migration waits for a table lock, all later statements queue behind it; after this time it gives up.
 _LOCK_TIMEOUT_MS: Final = 5_000
 _LOCK_POLL_S: Final = 0.1  # polling faster loads the server, polling more slowly delays the start after a migration
-_CONNECT_TIMEOUT_S: Final = 10  # long enough for a slow network; a wrong address must not seem to hang
 _INSPECTION_CONNECT_TIMEOUT_S: Final = 5  # the server may be down, and the report must not wait long
 _MIN_PGVECTOR_VERSION: Final = (0, 8)
 """Older versions cannot filter during an index scan."""
@@ -65,48 +66,53 @@ def version_of(connection: Connection) -> int:
         ) from error
 
 
-def migrate(connection: Connection, where: str) -> int:
+def migrate(connection: Connection, address: Address) -> int:
     """Migrate the schema to the current version, each step atomically; return the version before."""
-    # Polling, as a waiting statement would stay open, and CREATE INDEX CONCURRENTLY waits for open statements.
-    while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_MIGRATION_LOCK_KEY,)):
-        time.sleep(_LOCK_POLL_S)
-    try:
+    where = address.shown
+    with advisory_lock(address.database, [_MIGRATION_LOCK_KEY], wait_s=math.inf, poll_s=_LOCK_POLL_S):
         before = version = version_of(connection)
         if version > VERSION:
             raise IndexTooNew(where, version, VERSION)
         if not version:
             _prepare(connection, where)
         extension = checked_extension(connection, where)
-        connection.execute(sql.SQL("SET search_path = satchel, {}, pg_temp").format(sql.Identifier(extension)))
         try:
-            connection.execute("SET ROLE satchel_owner")
+            for name in invalid_indexes(connection):
+                # An interrupted CREATE INDEX CONCURRENTLY left it invalid: the repeatable steps are run again.
+                statement = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS satchel.{}")
+                connection.execute(statement.format(sql.Identifier(name)))
+                version = min(version, _REPEATABLE.index(True))
+            for step in range(version, VERSION):
+                _migrate_from(connection, step, extension)
         except errors.InsufficientPrivilege as error:
             raise _not_prepared(connection, where, error) from error
-        for name in invalid_indexes(connection):
-            # An interrupted CREATE INDEX CONCURRENTLY left it invalid: the repeatable steps are run again.
-            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS satchel.{}").format(sql.Identifier(name)))
-            version = min(version, _REPEATABLE.index(True))
-        for step in range(version, VERSION):
-            _migrate_from(connection, step)
         return before
-    finally:
-        if not connection.broken:
-            for setting in ("ROLE", "lock_timeout", "search_path"):
-                connection.execute(f"RESET {setting}".encode())
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATION_LOCK_KEY,))
 
 
-def _migrate_from(connection: Connection, version: int) -> None:
+def _migrate_from(connection: Connection, version: int, extension: str) -> None:
     """Migrate the schema from a version to the next."""
-    is_repeatable, script = _REPEATABLE[version], _script(_MIGRATIONS[version])
-    # CREATE INDEX CONCURRENTLY waits for others without blocking them. In a transaction a waiting migration would
-    # make all later statements queue behind it, hence the time limit.
-    timeout_ms = 0 if is_repeatable else _LOCK_TIMEOUT_MS
-    connection.execute(f"SET lock_timeout = {timeout_ms}".encode())
-    with nullcontext() if is_repeatable else connection.transaction():
-        for statement in script.split(";\n")[:-1] if is_repeatable else [script]:
+    script = _script(_MIGRATIONS[version])
+    if _REPEATABLE[version]:
+        # CREATE INDEX CONCURRENTLY waits for others without blocking them. It runs outside of any transaction, where
+        # no setting would last behind a pooler: the names are written out.
+        for statement in script.replace("{vector}", f'"{extension}"').split(";\n")[:-1]:
             connection.execute(statement.encode())
+    with _as_owner(connection, extension):
+        if not _REPEATABLE[version]:
+            connection.execute(script.encode())
         connection.execute("UPDATE satchel.schema_version SET version = %s", (version + 1,))
+
+
+@contextmanager
+def _as_owner(connection: Connection, extension: str) -> Iterator[None]:
+    """A transaction of the owner of the tables."""
+    with connection.transaction():
+        connection.execute("SET LOCAL ROLE satchel_owner")
+        path = sql.SQL("SET LOCAL search_path = satchel, {}, pg_temp").format(sql.Identifier(extension))
+        connection.execute(path)
+        # A waiting migration would make all later statements queue behind it, hence the time limit.
+        connection.execute(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}".encode())
+        yield
 
 
 def _script(name: str) -> str:
@@ -208,7 +214,7 @@ class SeenDatabase(NamedTuple):
 def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool = False) -> SetUp:
     """Migrate the database to the current version, and grant Satchel's roles to logins."""
     with map_postgres_errors(address.shown), _connected(address) as connection:
-        before = migrate(connection, address.shown)
+        before = migrate(connection, address)
         for login in logins:
             let_in(connection, login, reading_only=reading_only)
     return SetUp(before, VERSION, logins)
@@ -243,11 +249,15 @@ def workspaces(address: Address) -> list[WorkspaceFigures]:
 
 def look_at(address: Address) -> SeenDatabase:
     """The state of the database at an address, as visible to the login of the address."""
-    with map_postgres_errors(address.shown), _connected(address, wait_s=_INSPECTION_CONNECT_TIMEOUT_S) as connection:
-        connection.execute("SET default_transaction_read_only = on")
-        connection.execute("SET statement_timeout = '5s'")
+    with (
+        map_postgres_errors(address.shown),
+        _connected(address, wait_s=_INSPECTION_CONNECT_TIMEOUT_S) as connection,
+        connection.transaction(),
+    ):
+        connection.execute("SET TRANSACTION READ ONLY")
+        connection.execute("SET LOCAL statement_timeout = '5s'")
         version = None
-        with suppress(StoreUnavailable):
+        with suppress(StoreUnavailable), connection.transaction():
             version = version_of(connection)
         can_read = bool(version) and _may_be(connection, "satchel_reader")
         return SeenDatabase(
@@ -268,10 +278,10 @@ def _may_be(connection: Connection, role: str) -> bool:
 
 
 def _has(connection: Connection, workspace: str) -> bool:
-    with suppress(errors.InsufficientPrivilege, errors.UndefinedFunction):
+    with suppress(errors.InsufficientPrivilege, errors.UndefinedFunction), connection.transaction():
         return value(connection, "SELECT satchel.workspace_number(%s)", (workspace,)) is not None
     return False
 
 
-def _connected(address: Address, *, wait_s: int = _CONNECT_TIMEOUT_S) -> Connection:
+def _connected(address: Address, *, wait_s: int = CONNECT_TIMEOUT_S) -> Connection:
     return psycopg.connect(address.database, autocommit=True, connect_timeout=wait_s)

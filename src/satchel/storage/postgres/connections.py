@@ -1,8 +1,9 @@
 """Connections to the database of a workspace: a pool, and the identity of each transaction.
 
-A transaction takes on a role and readers' names before the first read, and both end with the transaction: the next user
-of the connection inherits nothing. A connection found dead at the start of a transaction is replaced, as nothing is
-lost; a connection lost later is an error.
+A transaction takes on a role, readers' names and settings before the first read, and all end with the transaction: the
+next user of the connection inherits nothing, whether our pool or a pooler in between (PgBouncer) gives the connection
+on. A connection found dead at the start of a transaction is replaced, as nothing is lost; a connection lost later is an
+error.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
@@ -23,6 +23,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from satchel.errors import IndexTooNew, StoreUnavailable
 from satchel.storage.postgres.administration import VERSION, checked_extension, invalid_indexes, migrate, version_of
 from satchel.storage.postgres.database import Connection, PostgresDatabase, map_postgres_errors, storable, value
+from satchel.storage.postgres.locks import CONNECT_TIMEOUT_S, has_transaction_timeout
 
 if TYPE_CHECKING:
     from satchel.storage.postgres.address import Address
@@ -32,11 +33,10 @@ _READ_TIMEOUT_MS: Final = 30_000
 # Statements of large commits take long; a stuck statement must still end and free the writers' lock.
 _WRITE_TIMEOUT_MS: Final = 600_000
 _IDLE_TIMEOUT_MS: Final = 600_000  # a hanging process must not hold locks and old row versions for ever
-_CONNECT_TIMEOUT_S: Final = 10  # long enough for a slow network; a wrong address must not seem to hang
 _POOL_TIMEOUT_S: Final = 5.0  # then all connections are busy or the server is down: an error is better than a hang
 # An hour leaves room for large commits; a forgotten transaction keeps PostgreSQL from removing old rows.
 _TRANSACTION_TIMEOUT_MS: Final = 3_600_000
-_OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_S, "prepare_threshold": None}
+_OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": CONNECT_TIMEOUT_S, "prepare_threshold": None}
 # The third time a connection runs a statement it is prepared: most of a read by key is planning.
 _PREPARE_AFTER: Final = 2
 _KEPT_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
@@ -44,11 +44,10 @@ _MAX_CONNECTIONS: Final = 16  # per process and workspace; PostgreSQL accepts 10
 # After a restart of the server several pooled connections are dead; more tries hide an outage.
 _MAX_BEGIN_ATTEMPTS: Final = 3
 _RETRY_DELAY_S: Final = 0.2  # times the attempt: the server may be restarting
-_TRANSACTION_TIMEOUT_SERVER_VERSION: Final = 170000  # PostgreSQL 17, the first with `transaction_timeout`
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-_ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
+_ENTER: Final = "SELECT e.*, set_config('role', %s, true){} FROM satchel.enter(%s, %s, %s) AS e"
 
 
 # Our errors report lost connections; psycopg's log messages would repeat them.
@@ -89,10 +88,23 @@ class Entered(NamedTuple):
 _NOTHING: Final = Entered(0, "owner", ())
 
 
-def enter(connection: Connection, identity: Identity, workspace: int) -> psycopg.Cursor[Any]:
-    """Take on an identity for the rest of the transaction."""
-    readers = sorted(map(storable, identity.readers))
-    return connection.execute(_ENTER, (identity.role, workspace, readers, identity.is_owner))
+class Entrance(NamedTuple):
+    """The workspace to enter, and the statement that enters, with the settings of a transaction there."""
+
+    workspace: int
+    statement: bytes
+
+    @classmethod
+    def into(cls, workspace: int, settings: Mapping[str, str]) -> Entrance:
+        """The way into a workspace with these settings."""
+        quoted = ((name, text.replace("'", "''")) for name, text in settings.items())
+        calls = "".join(f", set_config('{name}', '{text}', true)" for name, text in quoted)
+        return cls(workspace, _ENTER.format(calls).encode())
+
+    def enter(self, connection: Connection, identity: Identity) -> psycopg.Cursor[Any]:
+        """Take on an identity for the rest of the transaction, and the settings."""
+        readers = sorted(map(storable, identity.readers))
+        return connection.execute(self.statement, (identity.role, self.workspace, readers, identity.is_owner))
 
 
 @dataclass(slots=True)
@@ -100,6 +112,7 @@ class Visit:
     """A transaction and its current identity."""
 
     database: PostgresDatabase
+    entrance: Entrance
     is_writing: bool
     is_snapshot: bool
     identity: Identity | None = None
@@ -115,15 +128,14 @@ class Visit:
             self.database.flush()  # buffered inserts belong to the old identity
             self.identity = None  # unknown until the server has answered
             self.known_blocks = {}
-            self.entered = Entered.read(enter(self.database.connection, identity, self.database.workspace))
+            self.entered = Entered.read(self.entrance.enter(self.database.connection, identity))
             self.identity = identity
 
 
 class _ThreadState(threading.local):
-    """The open transaction and the reserved connection of a thread."""
+    """The open transaction of a thread."""
 
     visit: Visit | None = None
-    connection: Connection | None = None
 
 
 class Connections:
@@ -139,17 +151,20 @@ class Connections:
             if version > VERSION:
                 raise IndexTooNew(self.shown, version, VERSION)
             if version < VERSION:
-                migrate(first, self.shown)
+                migrate(first, address)
             elif invalid_indexes(first):
                 with suppress(StoreUnavailable):  # an administrator will migrate
-                    migrate(first, self.shown)
-            extension = checked_extension(first, self.shown)
+                    migrate(first, address)
+            self.settings = _settings(first, checked_extension(first, self.shown))
             self.workspace = _number_of(first, address.workspace)
             self.can_write = _may_write(first)
+            self._prepare_after = _PREPARE_AFTER if _is_direct(first) else None
+        self.reading = Entrance.into(self.workspace, self.settings)
+        for_writing = {**self.settings, "statement_timeout": str(_WRITE_TIMEOUT_MS)}
+        self._writing = Entrance.into(self.workspace, for_writing)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address.database,
             kwargs={**_OPTIONS, **_KEPT_ALIVE},
-            configure=partial(configure, extension=extension),
             min_size=1,
             max_size=most,
             timeout=_POOL_TIMEOUT_S,
@@ -166,10 +181,7 @@ class Connections:
 
     @contextmanager
     def checked_out(self) -> Iterator[Connection]:
-        """The thread's reserved connection, or a connection from the pool for the duration of the context."""
-        if self._mine.connection is not None:
-            yield self._mine.connection
-            return
+        """A connection from the pool for the duration of the context."""
         if os.getpid() != self._pid:
             raise StoreUnavailable(
                 self.shown, "the connection was opened before this process was forked; open one in each process"
@@ -188,25 +200,6 @@ class Connections:
             # A new connection attempt gets the server's reason, which the pool does not report.
             psycopg.connect(self.address.database, connect_timeout=2).close()
             raise
-
-    @contextmanager
-    def reserved(self) -> Iterator[Connection]:
-        """A live connection, reserved for the calling thread for the duration of the context."""
-        for attempt in range(_MAX_BEGIN_ATTEMPTS):
-            with self.checked_out() as connection:
-                try:
-                    connection.execute("SELECT 1")
-                except psycopg.OperationalError:
-                    if attempt == _MAX_BEGIN_ATTEMPTS - 1:
-                        raise
-                    self._pool.check()
-                    continue
-                outer, self._mine.connection = self._mine.connection, connection
-                try:
-                    yield connection
-                finally:
-                    self._mine.connection = outer
-                return
 
     @contextmanager
     def transaction(self, identity: Identity | None, *, writing: bool = False) -> Iterator[Visit]:
@@ -239,18 +232,18 @@ class Connections:
         for attempt in range(_MAX_BEGIN_ATTEMPTS):
             with self.checked_out() as connection:
                 database = PostgresDatabase(connection, self.workspace)
-                visit = Visit(database, is_writing=writing, is_snapshot=identity is None)
+                entrance = self._writing if writing else self.reading
+                # A large commit fills tables for which a plan would be kept that was made when they were empty.
+                connection.prepare_threshold = None if writing else self._prepare_after
+                visit = Visit(database, entrance, is_writing=writing, is_snapshot=identity is None)
                 try:
                     with connection.pipeline():
                         connection.execute(_BEGIN_WRITING if writing else BEGIN_READING)
-                        if writing:
-                            timeout_ms = str(_WRITE_TIMEOUT_MS)
-                            connection.execute("SELECT set_config('statement_timeout', %s, true)", (timeout_ms,))
                         if identity is not None:
                             visit.enter(identity)
                 except psycopg.OperationalError:
                     # Nothing was done yet: try another connection.
-                    if not connection.broken or attempt == _MAX_BEGIN_ATTEMPTS - 1 or self._mine.connection is not None:
+                    if not connection.broken or attempt == _MAX_BEGIN_ATTEMPTS - 1:
                         raise
                     time.sleep(_RETRY_DELAY_S * attempt)
                     self._pool.check()
@@ -272,8 +265,16 @@ class Connections:
             self._pool.close()
 
 
-def configure(connection: Connection, extension: str) -> None:
-    """Apply the settings for all transactions of a connection, independent of the identity."""
+def _is_direct(connection: Connection) -> bool:
+    """True if no pooler is in between: one answers for the server, with a process number of its own.
+
+    Behind a pooler the next transaction may be with another process, which has none of the prepared statements.
+    """
+    return bool(value(connection, "SELECT pg_backend_pid()") == connection.info.backend_pid)
+
+
+def _settings(connection: Connection, extension: str) -> dict[str, str]:
+    """The settings of each transaction, independent of the identity."""
     settings = {
         "search_path": f'satchel, "{extension}", pg_temp',
         "idle_in_transaction_session_timeout": str(_IDLE_TIMEOUT_MS),
@@ -281,14 +282,12 @@ def configure(connection: Connection, extension: str) -> None:
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
     }
-    # A statement_timeout in the URL takes precedence.
+    # A statement_timeout in the URL or of the login takes precedence.
     if value(connection, "SELECT current_setting('statement_timeout')") == "0":
         settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
-    if connection.info.server_version >= _TRANSACTION_TIMEOUT_SERVER_VERSION:
+    if has_transaction_timeout(connection):
         settings["transaction_timeout"] = str(_TRANSACTION_TIMEOUT_MS)
-    connection.prepare_threshold = _PREPARE_AFTER
-    for setting in settings.items():
-        connection.execute("SELECT set_config(%s, %s, false)", setting)
+    return settings
 
 
 def _may_write(connection: Connection) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
@@ -17,9 +16,10 @@ from satchel.models.search import Filters
 from satchel.ports.file_index import Candidate, StoreQuery, WordCounts
 from satchel.ports.store import StoreFacts
 from satchel.storage.postgres.address import Address, address_of
-from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connections, Entered, Visit, enter, reading_as
-from satchel.storage.postgres.database import Connection, map_postgres_errors, value
+from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connections, Entered, Visit, reading_as
+from satchel.storage.postgres.database import map_postgres_errors
 from satchel.storage.postgres.derived import NEAREST, PostgresWriter, index_some, lacks_index, lay_together
+from satchel.storage.postgres.locks import advisory_lock
 from satchel.storage.postgres.search import EXACT_MOST, Search, StaleView, Views, VisibleWorkspace, view_key
 from satchel.storage.sql.file_reader import NOBODY
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Arbitrary, but never to be changed: old and new versions must take the same advisory lock.
 _WRITER_LOCK_KEY: Final = 0x5A7C
+# Held by each commit, also under the writer's lock: commits stay in a row if the connection with that lock is lost.
+_COMMIT_LOCK_KEY: Final = 0x5A7D
 # Commits queue (decision 0037); after a minute the caller should learn that the store is busy.
 _COMMIT_WAIT_S: Final = 60.0
 _LOCK_POLL_S: Final = 0.02  # a caller hardly notices the delay, and the server hardly notices the queries
@@ -196,13 +198,13 @@ class PostgresStore(RelationalReader):
         self, before: Entered, seen: VisibleWorkspace, query: StoreQuery, filters: Filters, top_k: int
     ) -> list[Candidate]:
         """Begin, enter and search in a single exchange with a cached view; raises StaleView if the view is outdated."""
-        here = self._connections.workspace
+        entrance = self._connections.reading
         with self._connections.checked_out() as connection, map_postgres_errors(self.where):
-            search = Search(connection, here, seen, query)
+            search = Search(connection, entrance.workspace, seen, query)
             try:
                 with connection.pipeline():
                     connection.execute(BEGIN_READING)
-                    entered = enter(connection, reading_as(filters.readers), here)
+                    entered = entrance.enter(connection, reading_as(filters.readers))
                     answers = search.ask()
                     if search.is_exact:
                         connection.execute("ROLLBACK")
@@ -226,39 +228,28 @@ class PostgresStore(RelationalReader):
         if getattr(self._writing, "now", False):
             yield
             return
-        with self._connections.reserved() as connection, map_postgres_errors(self.where):
-            until = time.monotonic() + wait
+        place = self._connections.address.database
+        with (
+            map_postgres_errors(self.where),
+            advisory_lock(place, self._key(_WRITER_LOCK_KEY), wait_s=wait, poll_s=_LOCK_POLL_S) as is_ours,
+        ):
+            if not is_ours:
+                raise IndexBusy(self.where, "")
+            self._writing.now = True
             try:
-                while not value(connection, "SELECT pg_try_advisory_lock(%s, %s)", self._lock_key):
-                    if time.monotonic() >= until:
-                        raise IndexBusy(self.where, "")
-                    time.sleep(_LOCK_POLL_S)
-                self._writing.now = True
                 yield
             finally:
                 self._writing.now = False
-                self._unlock(connection)
 
-    @property
-    def _lock_key(self) -> tuple[int, int]:
-        return _WRITER_LOCK_KEY, self._connections.workspace % 2**31
-
-    def _unlock(self, connection: Connection) -> None:
-        """Release the lock, even if unsure whether the lock was acquired."""
-        try:
-            if not connection.broken:
-                connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
-        except BaseException:
-            connection.close()  # the server releases the lock of a closed connection
-            raise
+    def _key(self, lock: int) -> tuple[int, int]:
+        return lock, self._connections.workspace % 2**31
 
     @contextmanager
     def write(self) -> Iterator[PostgresWriter]:
         """An atomic commit; waits for the commits of other writers."""
         with self._connections.transaction(WRITER, writing=True) as visit:
             db = visit.database
-            if not getattr(self._writing, "now", False):
-                self._queue(db)
+            self._queue(db)
             writer = PostgresWriter(db, int(db.fact("generation") or 0) + 1)
             yield writer
             if writer.changed:
@@ -268,7 +259,9 @@ class PostgresStore(RelationalReader):
         """Wait for the current writer: commits of a workspace are serialized."""
         milliseconds = max(1, int(self._patience * 1000))
         db.connection.execute("SELECT set_config('lock_timeout', %s, true)", (str(milliseconds),))
-        db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
+        if not getattr(self._writing, "now", False):
+            db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._key(_WRITER_LOCK_KEY))
+        db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._key(_COMMIT_LOCK_KEY))
         db.connection.execute("SELECT set_config('lock_timeout', '0', true)")
 
     def catch_up(self) -> bool:
