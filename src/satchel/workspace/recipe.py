@@ -61,7 +61,7 @@ def build_payload(
 ) -> ContextPayload:
     """Build the context for a request: collect, admit, rank, pack and render; `notice` is the text's first line."""
     started = perf_counter()
-    generation = view.store.generation
+    generation = view.store.generation_for(view.filters)
     gathered = gather(request, view, tools.executor)
     # Focused blocks and blocks named by the caller come before all others.
     pinned = frozenset({block.id for block in view.focused} | set(request.hints.include_blocks))

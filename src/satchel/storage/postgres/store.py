@@ -93,9 +93,9 @@ class PostgresStore(RelationalReader):
                 memory.clear()
             memory[key] = value
 
-    def search_version(self) -> tuple[object, ...]:
-        """A value that changes whenever search results could change."""
-        return (self.generation,)
+    def search_version(self, filters: Filters) -> tuple[object, ...]:
+        """A value that changes whenever search results for these readers could change."""
+        return (self.generation_for(filters),)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

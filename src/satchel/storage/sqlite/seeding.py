@@ -25,7 +25,7 @@ from satchel.indexing.tree_sketch import likeness, sketch_of
 from satchel.models.files import READER, SKETCH
 from satchel.ports.transfer import MOVING
 from satchel.storage.sqlite.database_file import FILE_NAME, VERSION
-from satchel.storage.sqlite.segments import MANIFEST_NAME, Derived
+from satchel.storage.sqlite.segments import MANIFEST
 from satchel.storage.sqlite.store import EmbeddedStore
 
 _MIN_LIKENESS: Final = 0.5  # below, replacing the files that differ costs more than reading all files
@@ -70,15 +70,14 @@ class Seeding:
         """The sketch of the folder behind an index; empty if the index may not be copied."""
         try:
             with closing(_connected(folder)) as db:
-                facts = dict(db.execute("SELECT name, value FROM fact"))
-                if not self._is_wanted(db, facts):
-                    return ()
-                return tuple(json.loads(facts[SKETCH]))
+                sketch = db.execute("SELECT value FROM fact WHERE name = ?", (SKETCH,)).get
+                return tuple(json.loads(sketch)) if self._is_wanted(db) else ()
         except (apsw.Error, OSError, KeyError, ValueError, TypeError):
             return ()
 
-    def _is_wanted(self, db: apsw.Connection, facts: dict[str, Any]) -> bool:
+    def _is_wanted(self, db: apsw.Connection) -> bool:
         """True if the index is of this version, was read in the same way, and has nothing of users."""
+        facts: dict[str, Any] = dict(db.execute("SELECT name, value FROM fact"))
         same = {"embedder": self.embedder, "dimensions": str(self.dimensions), READER: reader_version()}
         if db.pragma("user_version") != VERSION or any(facts.get(name) != value for name, value in same.items()):
             return False
@@ -94,12 +93,14 @@ class Seeding:
         try:
             # The lock keeps the writer of the other index from replacing the segments.
             with _locked(other), closing(_connected(other)) as db:
+                if not self._is_wanted(db):
+                    return False  # something of users has come since the index was chosen
                 _copy_database(db, part)
                 # Killed after this line, the index is whole, and the next run makes the segments.
                 self.store.replace_contents(part)
                 _link_segments(other / "derived", self.folder / "derived")
             return True
-        except (apsw.Error, OSError):
+        except (apsw.Error, OSError, ValueError, KeyError):
             return bool(self.store.generation)
         finally:
             _remove(part)
@@ -107,9 +108,10 @@ class Seeding:
 
 def _link_segments(source: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
-    for name in Derived(source).manifest().segments:
-        _link(source / name, target / name)
-    shutil.copyfile(source / MANIFEST_NAME, target / MANIFEST_NAME)
+    manifest = (source / MANIFEST).read_bytes()
+    for name in json.loads(manifest)["segments"]:
+        _link(source / Path(name).name, target / Path(name).name)
+    (target / MANIFEST).write_bytes(manifest)
 
 
 def _remove(part: Path) -> None:
@@ -127,7 +129,7 @@ def _copy_database(db: apsw.Connection, part: Path) -> None:
         copy.pragma("journal_mode", "off")
         with copy:
             copy.execute("UPDATE file SET read_ns = 0")
-            copy.execute("DELETE FROM fact WHERE name IN ('sources', 'skipped')")
+            copy.execute("DELETE FROM fact WHERE name IN ('sources', 'skipped') OR name LIKE 'imported %'")
 
 
 def _backup(source: apsw.Connection, target: apsw.Connection) -> None:

@@ -155,7 +155,7 @@ class Manifest(NamedTuple):
     mark: str = ""
 
 
-MANIFEST_NAME: Final = "current.json"
+MANIFEST: Final = "current.json"
 
 
 class Derived:
@@ -163,7 +163,7 @@ class Derived:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._current = folder / MANIFEST_NAME
+        self._current = folder / MANIFEST
 
     def stamp(self) -> tuple[int, int] | None:
         """A value that changes with every change of the manifest."""
