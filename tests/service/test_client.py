@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import satchel
-from satchel import ContextHints, Question, User
+from satchel import Block, ContextHints, Question, User
 from satchel.errors import InvalidOption, NotAllowed
 from satchel.models.context import Context
 from satchel.models.search import Expansion
@@ -127,6 +127,20 @@ def test_only_an_owner_asks_for_others() -> None:
 def test_a_caller_is_somebody() -> None:
     with pytest.raises(InvalidOption):
         Caller()
+
+
+def test_a_user_is_told_a_generation_that_does_not_count_edits_of_what_they_may_not_read(tmp_path: Path) -> None:
+    with engine_in(tmp_path) as engine:
+        fill(engine)
+        with engine.workspace.edit() as edit:
+            edit.grant("launch", "user:ann")
+        opened = client_of(engine, satchel.Settings())
+        ann = opened.seen_by(Caller(user=User(id="ann")))
+        before, all_before = ann.status().generation, opened.status().generation
+        with engine.workspace.edit() as edit:
+            edit.put(Block(id="unseen", type="page", title="Not for Ann"))
+        assert ann.status().generation == ann.search("book the hall").generation == before
+        assert opened.status().generation == all_before + 1
 
 
 def test_each_caller_sees_their_own(tmp_path: Path) -> None:

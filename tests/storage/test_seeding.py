@@ -15,6 +15,7 @@ from satchel.models.block import Action, Block, BlockType
 from satchel.models.search import Filters
 from satchel.service.engine import ContextEngine
 from satchel.service.factory.opening import open_engine
+from satchel.storage.sqlite.seeding import Seeding
 
 
 def tree(root: Path, count: int = 12) -> Path:
@@ -145,3 +146,34 @@ def test_segments_are_copied_where_links_are_not_possible(
     with opened(worktrees[1]) as engine:
         assert engine.index().read == 0
         assert engine.search("function_3").hits
+
+
+def test_a_copy_without_its_segments_answers_as_the_whole_copy(
+    worktrees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill between the database and the segments."""
+
+    def full(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("satchel.storage.sqlite.seeding._link_segments", full)
+    with opened(worktrees[0]) as one, opened(worktrees[1]) as two:
+        assert two.index().read == 0
+        assert answers(two) == answers(one)
+
+
+def test_a_grant_made_after_an_index_was_chosen_keeps_it_from_being_copied(
+    worktrees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = Seeding._candidates
+
+    def grant_then(self: Seeding) -> list[Path]:
+        chosen = candidates(self)
+        assert chosen
+        with opened(worktrees[0]) as other:
+            grant(other)
+        return chosen
+
+    monkeypatch.setattr(Seeding, "_candidates", grant_then)
+    with opened(worktrees[1]) as engine:
+        assert engine.index().read == 12

@@ -7,13 +7,16 @@ AccessControl, ActivityLog or TransferSource.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from satchel.ports.access_control import AccessControl, AccessWriter
 from satchel.ports.activity_log import ActivityLog, ActivityRecorder, ActivityWriter
 from satchel.ports.block_tree import BlockTree, BlockTreeWriter
 from satchel.ports.file_index import FileIndex, FileWriter
 from satchel.ports.transfer import TransferSource, TransferTarget
+
+if TYPE_CHECKING:
+    from satchel.models.search import Filters
 
 
 class StoreFacts(NamedTuple):
@@ -55,8 +58,11 @@ class Store(FileIndex, BlockTree, AccessControl, ActivityLog, TransferSource, Pr
     def generation(self) -> int:
         """The number of the last commit; grows with every commit."""
 
-    def search_version(self) -> tuple[object, ...]:
-        """A value that changes whenever search results could change."""
+    def generation_for(self, filters: Filters) -> int:
+        """The number of the last commit with an effect that these readers can see; every commit for the owner."""
+
+    def search_version(self, filters: Filters) -> tuple[object, ...]:
+        """A value that changes whenever search results for these readers could change."""
 
     def snapshot(self) -> AbstractContextManager[None]:
         """A context in which all reads of the calling thread see the same state."""

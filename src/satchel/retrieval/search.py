@@ -80,7 +80,7 @@ class OpensFolder(Protocol):
 
 @dataclass(eq=False)
 class Searcher:
-    """Searches a workspace and caches rankings until the store changes."""
+    """Searches a workspace and caches rankings until a commit that the caller can see."""
 
     folder: OpensFolder
     store: SearchedStore
@@ -105,19 +105,20 @@ class Searcher:
                         hits.setdefault(hit.id, hit)
                 if len(hits) == top_k:
                     break
-        return SearchResult(tuple(hits.values()), self.store.generation, tuple(dict.fromkeys(notes)), cached)
+        generation = self.store.generation_for(filters)
+        return SearchResult(tuple(hits.values()), generation, tuple(dict.fromkeys(notes)), cached)
 
     def _ranked(self, question: str, filters: Filters) -> tuple[list[Ranked], bool]:
         """The ranked candidates, and True if they came from the cache.
 
-        A cached ranking serves only callers with the same access, until the store changes. A cache shared with more
-        callers would leak through response times what another user has asked (timing side channel).
+        A cached ranking serves only callers with the same access, until a commit that they can see. A cache shared
+        with more callers would leak through response times what another user has asked (timing side channel).
         """
         question = as_text(InvalidOption, "question", question).strip()
         if not question:
             raise InvalidOption("question", question, "must not be empty")
         with self.store.snapshot():
-            rights, version = self.store.access_key(filters), self.store.search_version()
+            rights, version = self.store.access_key(filters), self.store.search_version(filters)
         key = (question, replace(filters, readers=None), rights, version)
         with self._lock:
             known = self._answered.get(key)

@@ -403,7 +403,7 @@ class ContextEngine:
             search=self.search,
             embedder=self.embedder,
             page_cache=self.page_cache,
-            generation=self.store.generation,
+            generation=self.store.generation_for(filters),
         )
 
     @cached_property

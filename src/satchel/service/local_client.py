@@ -225,6 +225,14 @@ class LocalSatchel(Satchel):
         """The number of files that were read partly or not at all."""
         return len(self.engine.store.notes())
 
+    @property
+    def generation(self) -> int:
+        """The number of the last commit that the caller can see; an owner sees every commit."""
+        store, user = self.engine.store, self.caller.user
+        if user is None or self.caller.is_owner:
+            return store.generation
+        return store.generation_for(self.engine.filters_for(user))
+
     def status(self) -> Status:
         """Return the contents and the progress of the index; counts only for an owner."""
         from satchel import __version__
@@ -232,7 +240,7 @@ class LocalSatchel(Satchel):
         facts, state = self.engine.status(), self.auto_index.state
         known = Status(
             workspace=self.engine.root.name,
-            generation=facts.generation,
+            generation=self.generation,
             indexing=state.running,
             state=self._summary(state) if facts.generation or state.running else "not indexed yet",
             done=state.done if self.caller.is_owner else 0,

@@ -1,7 +1,7 @@
 """Pages read for earlier questions: the blocks of a page, its sections, and their words and vectors.
 
-A page is read once for each combination of access lists and until the workspace changes. Most questions to a workspace
-come back to the same pages, and reading them again took half of the time of a question.
+A page is read once for each combination of access lists, until a commit that the reader can see. Most questions to a
+workspace come back to the same pages, and reading them again took half of the time of a question.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class PageCache:
     def trees(self, ids: Sequence[str], store: Store, filters: Filters) -> dict[str, PageTree]:
         """The readable pages among the given ids, each with its readable blocks."""
         with store.snapshot():
-            version = (store.access_key(filters), replace(filters, readers=None), store.generation)
+            version = (store.access_key(filters), replace(filters, readers=None), store.generation_for(filters))
             with self._lock:
                 known = {page_id: tree for page_id in ids if (tree := self._trees.get((page_id, *version)))}
                 for page_id in known:

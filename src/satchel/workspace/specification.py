@@ -261,7 +261,7 @@ def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[Validation
     readable = measure.store.trails(ids, measure.filters)
     hidden = sum(block_id not in readable for block_id in ids)
     yield _check("permissions", not hidden, f"the user may not read {hidden} of the {len(ids)} blocks")
-    now = measure.store.generation
+    now = measure.store.generation_for(measure.filters)
     then = payload.statistics.generation
     yield _check("up-to-date", now == then, f"built from generation {then}, but the workspace has generation {now}")
 

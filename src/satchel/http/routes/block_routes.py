@@ -124,7 +124,7 @@ async def record_activity(request: Request, body: ActivityBody) -> Response:
             raise UnknownBlock(body.block)
         with client.engine.workspace.edit() as edit:
             edit.record(who, Action(body.action), body.block, datetime.now(UTC))
-        return as_json({"done": 1, "generation": client.engine.store.generation})
+        return as_json({"done": 1, "generation": client.generation})
 
     return await work_of(request).long(record)
 
@@ -136,7 +136,7 @@ def _edit(client: LocalClient, bodies: list[RecordBody]) -> Response:
     with client.engine.workspace.edit() as edit:
         for change in changes:
             _apply(edit, change)
-    return as_json({"done": len(changes), "generation": client.engine.store.generation})
+    return as_json({"done": len(changes), "generation": client.generation})
 
 
 def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:

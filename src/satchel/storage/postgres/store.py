@@ -157,9 +157,9 @@ class PostgresStore(RelationalReader):
                 self._remember(self._facts, key, answer)
             return answer
 
-    def search_version(self) -> tuple[object, ...]:
-        """A value that changes whenever search results could change."""
-        return (self.generation,)
+    def search_version(self, filters: Filters) -> tuple[object, ...]:
+        """A value that changes whenever search results for these readers could change."""
+        return (self.generation_for(filters),)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -43,6 +43,8 @@ class SqlBlockWriter:
         self._db = db
         self._writer = writer
         self._changed_access: dict[bytes, None] = {}
+        self._changed_links: set[bytes] = set()
+        """The blocks with links that were added or removed in this commit."""
         self._parents: dict[bytes, bytes | None] = {}
         """The parents of blocks stored or moved in this commit."""
         self._was_empty: bool | None = None
@@ -72,6 +74,7 @@ class SqlBlockWriter:
             self._db.execute(stamp, (state.modified_ns, *where))
             changes = ", ".join(f"{column} = ?" for column in NODE_COLUMNS.split(", "))
             self._db.execute(f"UPDATE node SET {changes} WHERE workspace = ? AND file = ?", (*fields, *where))
+            self._writer.changed_files.add(int(before[0]))
         else:
             if before is not None:
                 self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", before[0])
@@ -139,6 +142,7 @@ class SqlBlockWriter:
         if not is_there:
             self._db.insert("bond", "source, kind, target, name", [values])
             self._writer.changed = True
+            self._changed_links.add(source)
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
         """Remove a block's links, optionally only of a kind or to a target; return the number of removed links."""
@@ -150,7 +154,9 @@ class SqlBlockWriter:
         self._bonds.clear()
         self._db.run(f"DELETE FROM bond WHERE workspace = ? AND source = ?{where}", source, *values)
         removed = self._db.changes()
-        self._writer.changed |= removed > 0
+        if removed:
+            self._writer.changed = True
+            self._changed_links.add(source)
         return removed
 
     def record(self, activity: Activity) -> None:
@@ -205,7 +211,7 @@ class SqlBlockWriter:
         default = DefaultAccess(default)
         self._writer.set_fact("multi_user", int(default is not DefaultAccess.OWNER))
         self._writer.set_fact("default_access", default.value)
-        self._writer.changed = True
+        self._writer.changed = self._writer.concerns_all = True
 
     def put_group(self, group: Group) -> None:
         """Store a group and replace any stored group of the same name; a group without members is removed."""
@@ -213,7 +219,7 @@ class SqlBlockWriter:
         self._db.run("DELETE FROM member WHERE workspace = ? AND team = ?", name)
         people = {principal(f"user:{member}").removeprefix("user:") for member in group.members}
         self._db.insert("member", "team, person", [(name, person) for person in sorted(people)])
-        self._writer.changed = True
+        self._writer.changed = self._writer.concerns_all = True
 
     # -- steps
 
@@ -317,6 +323,9 @@ class SqlBlockWriter:
         Blocks are handled in batches from the top down: a block waits until the access of the parent is computed.
         """
         fresh, self._changed_access = set(self._changed_access), {}
+        changed = {key for key in fresh if not is_file_key(key)} | self._changed_links
+        self._writer.changed_files.update(row.file for row in self._access_rows(changed).values())
+        self._changed_links.clear()
         for key in filter(is_file_key, fresh):
             self._recompute_file_access(key)
         waiting = {key for key in fresh if not is_file_key(key)}

@@ -79,6 +79,10 @@ class FileReader(ABC):
         with self._reading(NOBODY) as db:
             return int(db.fact("generation") or 0)
 
+    def generation_for(self, filters: Filters) -> int:  # noqa: ARG002  a store may know which commits a reader can see
+        """The number of the last commit with an effect that these readers can see."""
+        return self.generation
+
     def fact(self, name: str) -> Any:
         """A fact about the whole index, or None."""
         with self._reading() as db:

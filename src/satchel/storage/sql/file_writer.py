@@ -66,6 +66,12 @@ class SqlFileWriter:
         self._db = database
         self._generation = generation
         self.changed = False
+        self.changed_files: set[int] = set()
+        """Numbers of the files and blocks whose readers can see a change of this commit."""
+        self.changed_lists: set[int] = set()
+        """Further access lists whose readers can see a change: those of dropped and of formerly readable files."""
+        self.concerns_all = False
+        """True if the commit may change what any user sees."""
         self.access_number = cache(partial(access_number, database))
         """The number of an access list."""
         self.access_of = cache(partial(access_of, database))
@@ -98,7 +104,9 @@ class SqlFileWriter:
         outline = file.outline
         self.changed = True
         row = (encoded(file.path), *file.state, outline.language, outline.note, self._generation, access)
-        return self._insert_file((*row, self._generation, plain(outline.title), int(has_own_readers)))
+        number = self._insert_file((*row, self._generation, plain(outline.title), int(has_own_readers)))
+        self.changed_files.add(number)
+        return number
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """Insert the row of a file; return the file's number."""
@@ -130,6 +138,9 @@ class SqlFileWriter:
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
         """Change the access lists of files and blocks."""
+        before = "SELECT DISTINCT access FROM file WHERE workspace = ? AND id IN ({keys})"
+        self.changed_lists.update(row[0] for row in self._db.run_in(before, [file for file, _ in changed]))
+        self.changed_files.update(file for file, _ in changed)
         rows = ((access, self._generation, self._db.workspace, file) for file, access in changed)
         self._db.executemany("UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?", rows)
 
@@ -142,9 +153,10 @@ class SqlFileWriter:
 
     def drop(self, path: str) -> None:
         """Remove a file."""
-        row = self._db.run("SELECT id FROM file WHERE workspace = ? AND path = ?", encoded(path)).fetchone()
+        row = self._db.run("SELECT id, access FROM file WHERE workspace = ? AND path = ?", encoded(path)).fetchone()
         if row is None:
             return
+        self.changed_lists.add(row[1])
         self._dropping(row[0])
         for table in ("block", "piece", "mention", "content", "page"):
             self._db.run(f"DELETE FROM {table} WHERE workspace = ? AND file = ?", row[0])

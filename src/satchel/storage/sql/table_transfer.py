@@ -29,6 +29,8 @@ _DERIVED: Final = frozenset(
 )
 """Facts not transferred: each store computes its own, and the default access (two facts) is set separately."""
 _MARKS: Final = "mark "
+CHANGED: Final = "changed for "
+"""Facts with this beginning name an access list: the last generation in which its readers could see a change."""
 _MICROS_PER_SECOND: Final = 10**6  # the version history is stored in seconds, activity in microseconds
 
 
@@ -147,7 +149,8 @@ class SqlTransferReader:
         with self._reading() as db:
             rows = db.run("SELECT name, value FROM fact WHERE workspace = ?")
             facts = {str(name): str(value) for name, value in rows}
-        return {name: value for name, value in facts.items() if name not in _DERIVED and not name.startswith(_MARKS)}
+        own = (_MARKS, CHANGED)
+        return {name: value for name, value in facts.items() if name not in _DERIVED and not name.startswith(own)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ class SqlTransferWriter:
             numbered.append((number, stored))
         self._writer.fill([(number, stored.file, stored.hashes) for number, stored in numbered])
         self._put_nodes(numbered)
-        self._writer.changed = True
+        self._writer.changed = self._writer.concerns_all = True
 
     def amend(self, stored: StoredFile) -> None:
         """Change the time, readers or tree position of a file or block with unchanged content."""
@@ -184,7 +187,7 @@ class SqlTransferWriter:
             self._writer.regrant([(number, access)])
         self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", number)
         self._put_nodes([(number, stored)])
-        self._writer.changed = True
+        self._writer.changed = self._writer.concerns_all = True
 
     def drop(self, paths: Iterable[str]) -> None:
         """Remove files and blocks; the rows beside them stay."""
@@ -198,12 +201,12 @@ class SqlTransferWriter:
         waiting = iter(rows)
         while batch := list(islice(waiting, _BATCH_ROWS)):
             self._db.insert(table.name, ", ".join(table.columns), [table.written(row) for row in batch])
-        self._writer.changed = True
+        self._writer.changed = self._writer.concerns_all = True
 
     def clear_rows(self, kind: RowKind) -> None:
         """Remove all rows of a kind."""
         self._db.run(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?")
-        self._writer.changed = True
+        self._writer.changed = self._writer.concerns_all = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
         """Store facts; the value None removes a fact."""
@@ -212,7 +215,7 @@ class SqlTransferWriter:
                 self._db.run("DELETE FROM fact WHERE workspace = ? AND name = ?", name)
             else:
                 self._writer.set_fact(name, value)
-        self._writer.changed = True
+        self._writer.changed = self._writer.concerns_all = True
 
     def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
         nodes = [(number, stored.block, stored.origin) for number, stored in numbered if stored.block is not None]

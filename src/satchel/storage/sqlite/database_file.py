@@ -19,6 +19,7 @@ import apsw
 from satchel.errors import IndexBusy, IndexDamaged, IndexTooNew, IndexUnwritable, StoreUnavailable
 from satchel.storage.sql.block_writer import RelationalWriter
 from satchel.storage.sql.rows import Database
+from satchel.storage.sql.table_transfer import CHANGED
 
 _FOLDER: Final = Path(__file__).with_name("migrations")
 _MIGRATIONS: Final = ("1_files.sql", "2_blocks.sql", "3_documents.sql", "4_workspace_column.sql")
@@ -181,16 +182,32 @@ class SqliteWriter(RelationalWriter):
     def _dropping(self, file: int) -> None:
         self._db.execute("INSERT INTO gone VALUES (?,?)", (file, self._generation))
 
+    def _note_who_can_see_it(self) -> None:
+        """Note the generation for the access lists with a change: other readers need not know of the commit."""
+        lists = "SELECT DISTINCT access FROM file WHERE workspace = ? AND id IN ({keys})"
+        changed = self.changed_lists.union(row[0] for row in self._db.run_in(lists, sorted(self.changed_files)))
+        is_first = self._db.fact(f"{CHANGED}all") is None
+        names = ["all"] if self.concerns_all or is_first or not changed else sorted(map(str, changed))
+        for name in names:
+            self.set_fact(f"{CHANGED}{name}", self._generation)
+
     def seal(self) -> None:
         """Write what belongs at the end of a commit, which the caller then ends.
 
         Recomputes deferred access, raises the generation, and stores a random mark to recognize derived data by.
         """
         self.settle_access()
+        self._note_who_can_see_it()
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
         old = f"mark {max(0, self._generation - _MAX_MARKS):012d}"
         self._db.run("DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?", old)
+
+
+def last_changes(connection: SqliteDatabase) -> dict[str, int]:
+    """For each access list, and for `all`, the last generation in which its readers could see a change."""
+    facts = connection.run("SELECT name, value FROM fact WHERE workspace = ? AND name LIKE ?", f"{CHANGED}%")
+    return {name.removeprefix(CHANGED): int(value) for name, value in facts}
 
 
 def mark_of(connection: SqliteDatabase, generation: int) -> str:

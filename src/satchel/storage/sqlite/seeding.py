@@ -70,15 +70,14 @@ class Seeding:
         """The sketch of the folder behind an index; empty if the index may not be copied."""
         try:
             with closing(_connected(folder)) as db:
-                facts = dict(db.execute("SELECT name, value FROM fact"))
-                if not verify_checksums(db, folder) or not self._is_wanted(db, facts):
-                    return ()
-                return tuple(json.loads(facts[SKETCH]))
+                sketch = db.execute("SELECT value FROM fact WHERE name = ?", (SKETCH,)).get
+                return tuple(json.loads(sketch)) if verify_checksums(db, folder) and self._is_wanted(db) else ()
         except (SatchelError, apsw.Error, OSError, KeyError, ValueError, TypeError):
             return ()
 
-    def _is_wanted(self, db: apsw.Connection, facts: dict[str, Any]) -> bool:
+    def _is_wanted(self, db: apsw.Connection) -> bool:
         """True if the index is of this version, was read in the same way, and has nothing of users."""
+        facts: dict[str, Any] = dict(db.execute("SELECT name, value FROM fact"))
         same = {"embedder": self.embedder, "dimensions": str(self.dimensions), READER: reader_version()}
         if db.pragma("user_version") != VERSION or any(facts.get(name) != value for name, value in same.items()):
             return False
@@ -94,6 +93,8 @@ class Seeding:
         try:
             # The lock keeps the writer of the other index from replacing the segments.
             with _locked(other), closing(_connected(other)) as db:
+                if not self._is_wanted(db):
+                    return False  # something of users has come since the index was chosen
                 _copy_database(db, part)
                 # Killed after this line, the index is whole, and the next run makes the segments.
                 self.store.replace_contents(part)
@@ -128,7 +129,7 @@ def _copy_database(db: apsw.Connection, part: Path) -> None:
         copy.pragma("journal_mode", "off")
         with copy:
             copy.execute("UPDATE file SET read_ns = 0")
-            copy.execute("DELETE FROM fact WHERE name IN ('sources', 'skipped')")
+            copy.execute("DELETE FROM fact WHERE name IN ('sources', 'skipped') OR name LIKE 'imported %'")
 
 
 def _backup(source: apsw.Connection, target: apsw.Connection) -> None:

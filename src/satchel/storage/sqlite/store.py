@@ -34,6 +34,7 @@ from satchel.storage.sqlite.database_file import (
     SqliteWriter,
     ThreadConnections,
     checksum_layer,
+    last_changes,
     map_sqlite_errors,
     quick_check,
 )
@@ -79,6 +80,7 @@ class _AccessCache:
         self._lists: tuple[int, DefaultAccess, dict[int, Access]] = (-1, DefaultAccess.OWNER, {})
         self._known: dict[frozenset[str] | None, frozenset[int] | None] = {}
         self._granted: tuple[int, NDArray[np.int32]] | None = None
+        self._changed: tuple[int, dict[str, int]] = (-1, {})
 
     def of(self, db: SqliteDatabase, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
         """The numbers of the access lists readable under these names; None means all."""
@@ -91,6 +93,15 @@ class _AccessCache:
                     self._known.pop(next(iter(self._known)))
                 self._known[readers] = readable_lists(readers, *self._lists[1:])
             return self._known[readers]
+
+    def last_change(self, db: SqliteDatabase, generation: int, allowed: frozenset[int]) -> int:
+        """The last generation in which readers of the lists could see a change."""
+        with self._lock:
+            if self._changed[0] != generation:
+                self._changed = (generation, last_changes(db))
+            changed = self._changed[1]
+        # An index of an earlier version has no notes on its commits.
+        return max(changed.get("all", generation), *(changed.get(str(number), 0) for number in allowed), 0)
 
     def visible(
         self, db: SqliteDatabase, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
@@ -166,10 +177,22 @@ class EmbeddedStore(RelationalReader):
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  uses self._db
         return self._access.of(self._db, self.generation, filters.readers)
 
-    def search_version(self) -> tuple[object, ...]:
-        """A value that changes whenever search results could change."""
+    def generation_for(self, filters: Filters) -> int:
+        """The number of the last commit with an effect that these readers can see."""
+        with map_sqlite_errors(self._folder):
+            generation = self.generation
+            lists = self._access.of(self._db, generation, filters.readers)
+            if lists is None or filters.readers is None:
+                return generation
+            return self._access.last_change(self._db, generation, lists)
+
+    def search_version(self, filters: Filters) -> tuple[object, ...]:
+        """A value that changes whenever search results for these readers could change."""
         with map_sqlite_errors(self._folder), self._lock:
-            return self._refresh(), self._arrays.stamp
+            generation = self._refresh()
+            if self._arrays.manifest.generation < generation:
+                return generation, self._arrays.stamp  # new files are not found yet
+        return self.generation_for(filters), self.holds_blocks()
 
     # -- writing
 
