@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from benchmarks.places import is_full  # noqa: E402
 from benchmarks.sections import put_section  # noqa: E402
 from benchmarks.workspace_bench import requests  # noqa: E402
 from benchmarks.workspaces import GROUPS, NOW, USERS, workspace  # noqa: E402
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG  # noqa: E402
 from satchel.models.request import ContextRequest  # noqa: E402
 from satchel.models.search import Filters  # noqa: E402
 from satchel.ports.file_index import StoreQuery  # noqa: E402
@@ -41,14 +43,17 @@ from tests.support.postgres import postgres_url, workspace_url  # noqa: E402
 
 HEADING = "## PostgreSQL"
 _CONCLUSION = (
-    "The build is three to four times as slow as the embedded store's, at times beyond its target: some sixty statements "
-    "by key make up most of the difference."
+    "What makes the difference is the number of statements: 61 for most builds, however much they find, of which 24 begin, "
+    "enter and end seven transactions (`tests/storage/test_postgres_surfaces.py` counts them). On a busy machine both "
+    "stores wait for the processor, and the ratio is smaller than on a quiet one."
 )
 BLOCKS = 100_000
 BOUNDED = 20_000
 BUILDS = 160
 WARMING = 20
 NEIGHBOURS = 50
+# No collector is left out for being late: on a busy machine the builds would differ.
+UNHURRIED = replace(DEFAULT_CONTEXT_CONFIG, collectors=replace(DEFAULT_CONTEXT_CONFIG.collectors, deadline_ms=60_000))
 MOST_SLOWER, LEAST_RECALL, MOST_FOR_POLICIES = 3.0, 0.97, 1.30
 
 
@@ -91,7 +96,7 @@ def builds(here: ContextEngine, there: ContextEngine, asked: Sequence[ContextReq
     for one in asked:
         for engine in (here, there):
             begun = time.perf_counter()
-            texts[engine].append(engine.build(one).serialized)
+            texts[engine].append(engine.build(one, config=UNHURRIED).serialized)
             spent[engine].append((time.perf_counter() - begun) * 1000)
     p95, median = (
         {engine: cut(times[WARMING:]) for engine, times in spent.items()} for cut in (_p95, statistics.median)
@@ -111,9 +116,8 @@ def policies(url: str, engine: ContextEngine, asked: Sequence[ContextRequest]) -
     workspace_number = store._connections.workspace
     ratios = []
     with psycopg.connect(url, autocommit=True, prepare_threshold=None) as raw:
-        from satchel.storage.postgres.connections import configure
-
-        configure(raw, "public")
+        for setting in store._connections.settings.items():
+            raw.execute("SELECT set_config(%s, %s, false)", setting)
         for request in asked[: BUILDS // 2]:
             filters = engine.filters_for(request.user)
             understood = understand(request.query)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Final, NamedTuple
 
 from satchel.models.block import BlockType
@@ -21,12 +21,12 @@ MOST_CHARS: Final = 1400
 # A piece shorter than this is not closed for the sake of a slightly better border.
 _MIN_PIECE_CHARS: Final = 350
 
-_LINE_END: Final = re.compile("\n")
-
 
 def line_starts(text: str) -> list[int]:
     """Start offsets of the lines, followed by the end offset."""
-    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+    starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+    # The last line ends without a line feed: after a final line feed, there is no further line.
+    starts.pop()
     if starts[-1] != len(text):
         starts.append(len(text))
     return starts

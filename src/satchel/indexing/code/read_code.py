@@ -7,6 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module, resources
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.split import MOST_CHARS, cut, line_starts
@@ -130,32 +131,28 @@ class _Lines:
     def __init__(self, text: str, starts: Sequence[int], comment: re.Pattern[str]) -> None:
         self._text = text
         self._comment = comment
-        self._starts = starts
+        self.starts = starts
         self.count = len(starts) - 1
 
     def __getitem__(self, row: int) -> str:
-        return self._text[self._starts[row] : self._starts[row + 1]]
+        return self._text[self.starts[row] : self.starts[row + 1]]
 
     @cached_property
-    def _tops(self) -> list[int]:
+    def tops(self) -> list[int]:
         """For each row, the first row of the comment that ends right above the row, or the row itself."""
+        text, match, top = self._text, self._comment.match, 0
         tops = [0]
-        for row in range(self.count):
-            tops.append(tops[row] if self._is_comment(row) else row + 1)
+        for row, (start, after) in enumerate(pairwise(self.starts)):
+            end = min(after, start + _MAX_COMMENT_LINE_CHARS)
+            # What follows a comment on its line is code.
+            if match(text, start, end) is None or text[start:end].partition("*/")[2].strip():
+                top = row + 1
+            tops.append(top)
         return tops
-
-    def _is_comment(self, row: int) -> bool:
-        line = self._text[self._starts[row] : min(self._starts[row + 1], self._starts[row] + _MAX_COMMENT_LINE_CHARS)]
-        if not self._comment.match(line):
-            return False
-        return not line.partition("*/")[2].strip()  # what follows a comment on its line is code
 
     def comment_top(self, row: int, floor: int = 0) -> int:
         """The first row of the comment that ends right above this row, or the row itself."""
-        return max(self._tops[row], min(floor, row))
-
-    def chars(self, first: int, after: int) -> int:
-        return self._starts[min(after, self.count)] - self._starts[min(first, self.count)]
+        return max(self.tops[row], min(floor, row))
 
 
 def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]:
@@ -322,6 +319,7 @@ def _mentions(
 def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[int, int]:
     """Rows before which a cut is natural: statements of a node too large to stay whole."""
     borders: dict[int, int] = {}
+    tops, starts = lines.tops, lines.starts
     defined = {definition.first_row for definition in definitions}
     waiting = [(root, 0)]
     while waiting:
@@ -330,10 +328,11 @@ def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[
         for child in node.children:
             row, last = child.start_point.row, child.end_point.row
             if row != previous and row > 0:
-                top = lines.comment_top(row)
+                top = tops[row]
                 level = depth * 2 + (0 if row in defined else 1)
                 borders[top] = min(level, borders.get(top, level))
             previous = row
-            if depth < _MAX_BORDER_LEVELS and lines.chars(row, last + 1) > MOST_CHARS:
+            # The end of a node may be on the row after the last.
+            if depth < _MAX_BORDER_LEVELS and starts[min(last + 1, lines.count)] - starts[row] > MOST_CHARS:
                 waiting.append((child, depth + 1))
     return borders

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +25,23 @@ _HERE: Final = Path(__file__).parent / "static_model"
 _MAX_TEXT_CHARS: Final = 20_000  # later words are ignored, to bound the time for a single text
 _BATCH_ROWS: Final = 40_000  # word vectors are summed in batches: larger ones need fewer numpy calls and more memory
 _LONGEST_RUN_ENTRY: Final = 8  # letters: the vocabulary has no longer entry of a script without spaces
+
+
+# Identifiers, and words, whose rows are kept before all are found anew: bounds the memory of a resident process.
+_MAX_KNOWN: Final = 1 << 20
+
+
+class _RowsByIdentifier(dict[str, tuple[int, ...]]):
+    """The rows of each identifier, found at its first use."""
+
+    def __init__(self, embedder: StaticEmbedder) -> None:
+        self._embedder = embedder
+
+    def __missing__(self, identifier: str) -> tuple[int, ...]:
+        if len(self) >= _MAX_KNOWN:
+            self.clear()
+        rows = self[identifier] = tuple(self._embedder.rows_of_identifier(identifier))
+        return rows
 
 
 class StaticEmbedder:
@@ -46,7 +63,8 @@ class StaticEmbedder:
         except (OSError, ValueError, KeyError, TypeError) as error:
             reason = f"its files cannot be read ({type(error).__name__}: {error})"
             raise EmbedderUnavailable(str(self._folder), reason) from error
-        self._of_identifier: dict[str, tuple[int, ...]] = {}
+        self._of_identifier = _RowsByIdentifier(self)
+        self._of_word: dict[str, tuple[int, ...]] = {}
 
     @property
     def name(self) -> str:
@@ -103,22 +121,20 @@ class StaticEmbedder:
         return sums
 
     def _rows_of(self, text: str) -> list[int]:
-        known = self._of_identifier
-        rows: list[int] = []
-        for identifier in IDENTIFIER.findall(text[:_MAX_TEXT_CHARS]):
-            own_rows = known.get(identifier)
-            if own_rows is None:
-                if len(known) > 1 << 20:
-                    known.clear()
-                own_rows = tuple(self._rows_of_identifier(identifier))
-                known[identifier] = own_rows
-            rows += own_rows
-        return rows
+        # Without a step of Python for each word: texts have many, and few distinct ones.
+        rows = map(self._of_identifier.__getitem__, IDENTIFIER.findall(text[:_MAX_TEXT_CHARS]))
+        return list(chain.from_iterable(rows))
 
-    def _rows_of_identifier(self, identifier: str) -> Iterator[int]:
+    def rows_of_identifier(self, identifier: str) -> Iterator[int]:
+        """The rows of the words in an identifier."""
         if identifier.isascii():
             for word in parts_of(identifier):
-                yield from self._rows_of_word(word)
+                rows = self._of_word.get(word)
+                if rows is None:
+                    if len(self._of_word) >= _MAX_KNOWN:
+                        self._of_word.clear()
+                    rows = self._of_word[word] = self._rows_of_word(word)
+                yield from rows
             return
         for run in runs_of(identifier):
             yield from self._rows_of_run(run) if is_caseless(run) else self._rows_of_word(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -34,24 +35,21 @@ _FOLDER_FILES: Final = frozenset("__init__ index init lib main mod".split())
 _NOTHING: Final = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
-class _Vocabulary:
-    """Numbers terms in order of appearance; each distinct identifier is split only once."""
+class _Vocabulary(dict[str, tuple[int, ...]]):
+    """Numbers the terms of identifiers in order of appearance; each distinct identifier is split only once."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
-        self._of_identifier: dict[str, tuple[int, ...]] = {}
+
+    def __missing__(self, identifier: str) -> tuple[int, ...]:
+        table = self.numbers
+        terms = tuple(table.setdefault(term, len(table)) for term in terms_of(identifier))
+        self[identifier] = terms
+        return terms
 
     def of_identifiers(self, identifiers: Iterable[str]) -> list[int]:
-        known = self._of_identifier
-        numbers: list[int] = []
-        for identifier in identifiers:
-            terms = known.get(identifier)
-            if terms is None:
-                table = self.numbers
-                terms = tuple(table.setdefault(term, len(table)) for term in terms_of(identifier))
-                known[identifier] = terms
-            numbers += terms
-        return numbers
+        """The numbers of the terms in these identifiers; without a step of Python for each, as texts repeat most."""
+        return list(chain.from_iterable(map(self.__getitem__, identifiers)))
 
     def hashes(self) -> NDArray[np.uint64]:
         return np.fromiter((scoring.hash_of(term) for term in self.numbers), np.uint64, len(self.numbers))
