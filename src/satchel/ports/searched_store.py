@@ -23,8 +23,11 @@ class SearchedStore(Protocol):
     def generation(self) -> int:
         """The number of the last commit; grows with every commit."""
 
-    def search_version(self) -> tuple[object, ...]:
-        """A value that changes whenever search results could change."""
+    def generation_for(self, filters: Filters) -> int:
+        """The number of the last commit with an effect that these readers can see; every commit for the owner."""
+
+    def search_version(self, filters: Filters) -> tuple[object, ...]:
+        """A value that changes whenever search results for these readers could change."""
 
     def snapshot(self) -> AbstractContextManager[None]:
         """A context in which all reads of the calling thread see the same state."""

@@ -95,9 +95,13 @@ class JointStore:
         """The sum of the generations: it grows with every commit in any of the stores."""
         return sum(store.generation for store in self.stores)
 
-    def search_version(self) -> tuple[object, ...]:
-        """A value that changes whenever search results could change."""
-        return tuple(store.search_version() for store in self.stores)
+    def generation_for(self, filters: Filters) -> int:
+        """The sum of the last commits that these readers can see."""
+        return sum(store.generation_for(own) for _, store, own in self._members(filters))
+
+    def search_version(self, filters: Filters) -> tuple[object, ...]:
+        """A value that changes whenever search results for these readers could change."""
+        return tuple(store.search_version(own) for _, store, own in self._members(filters))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
