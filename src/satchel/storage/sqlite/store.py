@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -204,12 +204,13 @@ class EmbeddedStore(RelationalReader):
             if writer.changed:
                 writer.seal()
 
-    def catch_up(self) -> bool:
+    def catch_up(self, *, partly: bool = False) -> bool:
         """Refresh the segments from the database; True if there was anything to do."""
         with self.lock(), map_sqlite_errors(self._folder):
             try:
                 with self._db:
-                    weigh_links(self._db, self.generation)
+                    if not partly:
+                        weigh_links(self._db, self.generation)
                     dimensions = int(self._db.fact("dimensions") or 1)
                     done = self._derived.catch_up(self._db, self.generation, dimensions)
             except OSError as error:
@@ -237,7 +238,7 @@ class EmbeddedStore(RelationalReader):
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
             with self._report_damaged_segments():
-                candidates = gather(views, query, top_k, definitions)
+                candidates = gather(views, query, top_k, definitions, partial(of_files, rows, "path"))
             # Centrality is counted over all files, hidden files included: only the owner may see it.
             column = "central" if filters.readers is None else "0.0"
             central = of_files(rows, column, {candidate.file for candidate in candidates})
