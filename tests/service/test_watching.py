@@ -45,7 +45,7 @@ def looks(local_client: LocalSatchel, monkeypatch: pytest.MonkeyPatch) -> Looks:
     """A client that watches its folder, since it has answered two questions."""
     counted = Looks(local_client, monkeypatch)
     assert counted.during(local_client) == 1
-    assert local_client.auto_index._folder_watch is None  # one question needs no watch
+    assert local_client.auto_index._looks._watch is None  # one question needs no watch
     settle(local_client, counted)
     return counted
 
@@ -133,7 +133,7 @@ def test_an_edit_by_another_process_is_looked_at(local_client: LocalSatchel, loo
 
 
 def test_closing_ends_the_watch(local_client: LocalSatchel, looks: Looks) -> None:
-    watch = local_client.auto_index._folder_watch
+    watch = local_client.auto_index._looks._watch
     assert watch is not None
     assert looks.count
     marker_folder = Path(watch._marker_folder)
@@ -181,6 +181,21 @@ def test_a_network_file_system_is_not_watched(
 def test_a_folder_that_is_gone_cannot_be_watched(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FolderWatch(tmp_path, {"", "gone"})
+
+
+def test_without_a_folder_for_temporary_files_nothing_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(CannotWatch):
+        FolderWatch(tmp_path, {""})
+
+
+def test_a_closed_watch_reports_that_it_cannot_watch(tmp_path: Path) -> None:
+    watch = FolderWatch(tmp_path, {""})
+    watch.close()
+    with pytest.raises(CannotWatch):
+        watch.is_quiet_since(0.0)
 
 
 EDIT = st.tuples(

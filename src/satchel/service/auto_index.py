@@ -5,16 +5,15 @@ Questions do not wait for a long run. They are answered from the index as far as
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Condition, Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from satchel.errors import IndexBusy, IndexNotReady, InvalidInput, SatchelError
-from satchel.service.watching import CannotWatch, FolderWatch
+from satchel.service.watching import FolderLooks
 from satchel.text.visible import counted
 
 if TYPE_CHECKING:
@@ -35,9 +34,6 @@ _BUSY_POLL_S: Final = 0.02
 _MAX_IMPORT_NOTES: Final = 10
 """More notes of an import would hide the other messages; `satchel workspace import --json` shows all."""
 
-_MAX_QUIET_S: Final = 600.0
-"""A watched folder is walked again after this time: what the system does not report (writes through a memory map,
-ignore files above the folder) is found then."""
 Fresh: TypeAlias = float | Literal["now"] | None
 """How fresh an index a question needs: checked at most so many seconds ago, or `now`, whatever a watch reports."""
 
@@ -64,16 +60,6 @@ class IndexState:
         if not self.running:
             return self.problem or ("up to date" if self.runs else "not checked yet")
         return f"{self.doing} {self.done:,} of {self.of:,} files" if self.of else self.doing or "looking"
-
-
-class _Look(NamedTuple):
-    """A completed comparison of the folder with the index."""
-
-    began: float
-    generation: int
-    folders: frozenset[str]
-    has_sources: bool
-    """True if files outside the folder belong to the workspace, too."""
 
 
 class _Stopped(Exception):
@@ -118,9 +104,7 @@ class AutoIndex:
         self._run: _Run | None = None
         self._thread: Thread | None = None
         self._looked = -FOREVER
-        self._look: _Look | None = None
-        self._folder_watch: FolderWatch | None = None
-        self._watch_problem: str | None = None
+        self._looks = FolderLooks(engine.root)
         self._stopping = Event()
 
     @property
@@ -135,7 +119,7 @@ class AutoIndex:
         if self._state.running or fresh == "now":
             return True
         max_age = self._every if fresh is None else fresh
-        return not (max_age and monotonic() - self._looked < max_age) and not self._is_quiet()
+        return not (max_age and monotonic() - self._looked < max_age) and not self._looks.is_quiet(self._engine.store)
 
     def refresh(
         self,
@@ -229,8 +213,7 @@ class AutoIndex:
         run = run or self._run
         if run is None:
             return ()
-        notes = [self._watch_problem] if self._watch_problem else []
-        self._watch_problem = self._watch_problem and ""  # once is enough
+        notes = self._looks.take_notes()
         progress = self.first_run
         if progress is not None:
             left = f", the rest in about {progress.seconds_left:,.0f} s" if progress.seconds_left < FOREVER else ""
@@ -268,45 +251,7 @@ class AutoIndex:
         thread = self._thread
         if thread is not None:
             thread.join()
-        self._stop_watching()
-
-    # -- watching the folder
-
-    def _is_quiet(self) -> bool:
-        """True if the folder was compared with the index, and nothing has changed since."""
-        look, folder_watch = self._look, self._folder_watch
-        if look is None or folder_watch is None or look.has_sources or monotonic() - look.began > _MAX_QUIET_S:
-            return False
-        if folder_watch.folders is not look.folders or look.generation != self._engine.store.generation:
-            return False
-        try:
-            return folder_watch.is_quiet_since(look.began)
-        except CannotWatch as error:
-            self._give_up_watching(error)
-            return False
-
-    def _watch_folder(self, folders: frozenset[str]) -> None:
-        """Watch these folders from now on; if that is not possible, say so once."""
-        watched = self._folder_watch
-        is_watched = watched is not None and watched.folders is folders and not watched.is_over
-        if self._watch_problem is not None or is_watched:
-            return
-        self._stop_watching()
-        try:
-            self._folder_watch = FolderWatch(self._engine.root, folders)
-        except FileNotFoundError:
-            pass  # the next look finds out, and the next watch is over what is there
-        except CannotWatch as error:
-            self._give_up_watching(error)
-
-    def _give_up_watching(self, error: CannotWatch) -> None:
-        self._stop_watching()
-        self._watch_problem = f"the folder cannot be watched for changes ({error}) and is compared at each question"
-
-    def _stop_watching(self) -> None:
-        watched, self._folder_watch = self._folder_watch, None
-        if watched is not None:
-            watched.close()
+        self._looks.close()
 
     # -- the run
 
@@ -385,10 +330,7 @@ class AutoIndex:
         self._import_changed_sources(run)
         if not run.is_light:
             return self._indexed(run, None)
-        if self._look is not None:
-            # Not before the first answer: a program with a single question needs no watch.
-            self._watch_folder(self._look.folders)
-        began = monotonic()
+        began = self._looks.begin()
         changes = engine.changes()
         if engine.is_current(changes):
             from satchel.indexing.changes import IndexReport
@@ -396,11 +338,7 @@ class AutoIndex:
             report = IndexReport(found=changes.found, generation=engine.store.generation)
         else:
             report = self._indexed(run, changes)
-        has_sources = bool(json.loads(engine.store.fact("sources") or "{}"))
-        # The same set while the folders are the same: a watch over them stays.
-        before = self._look.folders if self._look is not None else frozenset()
-        folders = before if before == changes.folders else changes.folders
-        self._look = _Look(began, engine.store.generation, folders, has_sources)
+        self._looks.end(began, changes.folders, engine.store)
         return report
 
     def _indexed(self, run: _Run, changes: Changes | None) -> IndexReport:

@@ -6,6 +6,7 @@ is watched, too: changes are reported in order, so all earlier ones are known on
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -15,7 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from satchel.ports.store import Store
 
 _MAX_FOLDERS: Final = 16_384  # the system's limit is for all programs of a user, editors included
 _MARKER_WAIT_S: Final = 2.0  # usually 2 ms, on a busy machine 100; a system that needs longer is not asked again
@@ -24,6 +28,91 @@ _WAIT_MS: Final = 50
 _REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "afs", "lustre", "gluster", "virtiofs", "vboxsf")
 """Beginnings of the names of file systems whose changes by other machines are not reported."""
 _MOUNTS: Final = Path("/proc/self/mountinfo")
+
+
+_MAX_QUIET_S: Final = 600.0
+"""A watched folder is walked again after this time: what the system does not report (writes through a memory map,
+ignore files above the folder) is found then."""
+
+
+class _Look(NamedTuple):
+    """A completed comparison of the folder with the index."""
+
+    began: float
+    generation: int
+    folders: frozenset[str]
+    has_sources: bool
+    """True if files outside the folder belong to the workspace, too."""
+
+
+class FolderLooks:
+    """The last comparison of a folder with its index, and the watch over the folder since then."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._look: _Look | None = None
+        self._watch: FolderWatch | None = None
+        self._problem: str | None = None
+        """Why the folder cannot be watched; empty once that was said."""
+
+    def is_quiet(self, store: Store) -> bool:
+        """True if the folder was compared with the index, and nothing has changed since."""
+        look, watch = self._look, self._watch
+        if look is None or watch is None or look.has_sources or monotonic() - look.began > _MAX_QUIET_S:
+            return False
+        if watch.folders is not look.folders or look.generation != store.generation:
+            return False
+        try:
+            return watch.is_quiet_since(look.began)
+        except CannotWatch as error:
+            self._give_up(error)
+            return False
+
+    def begin(self) -> float:
+        """The time when a new comparison begins; the folder is watched from the second one on.
+
+        A program with a single question needs no watch.
+        """
+        if self._look is not None:
+            self._watch_folders(self._look.folders)
+        return monotonic()
+
+    def end(self, began: float, folders: frozenset[str], store: Store) -> None:
+        """Record a comparison that found these folders; the store is now up to date."""
+        before = self._look.folders if self._look is not None else frozenset()
+        # The same set while the folders are the same: a watch over them stays.
+        folders = before if before == folders else folders
+        has_sources = bool(json.loads(store.fact("sources") or "{}"))
+        self._look = _Look(began, store.generation, folders, has_sources)
+
+    def take_notes(self) -> list[str]:
+        """Why the folder cannot be watched, said once."""
+        notes = [self._problem] if self._problem else []
+        self._problem = self._problem and ""
+        return notes
+
+    def close(self) -> None:
+        """Stop watching."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
+
+    def _watch_folders(self, folders: frozenset[str]) -> None:
+        watch = self._watch
+        is_watched = watch is not None and watch.folders is folders and not watch.is_over
+        if self._problem is not None or is_watched:
+            return
+        self.close()
+        try:
+            self._watch = FolderWatch(self._root, folders)
+        except FileNotFoundError:
+            pass  # the next look finds out, and the next watch is over what is there
+        except CannotWatch as error:
+            self._give_up(error)
+
+    def _give_up(self, error: CannotWatch) -> None:
+        self.close()
+        self._problem = f"the folder cannot be watched for changes ({error}) and is compared at each question"
 
 
 class CannotWatch(Exception):
@@ -46,7 +135,10 @@ class FolderWatch:
         self.folders = folders
         self._root = root
         self._identity = _identity(root)
-        self._marker_folder = tempfile.mkdtemp(prefix="satchel-watch-")
+        try:
+            self._marker_folder = tempfile.mkdtemp(prefix="satchel-watch-")
+        except OSError as error:
+            raise CannotWatch(str(error)) from error
         self._clean_up = weakref.finalize(self, shutil.rmtree, self._marker_folder, ignore_errors=True)
         self._lock = Lock()
         self._markers = 0
