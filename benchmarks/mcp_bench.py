@@ -57,6 +57,7 @@ class Client:
             env={**os.environ, "SATCHEL_INDEX_DIR": str(index)},
         )
         self._last = 0
+        self.pid = self._process.pid
 
     def ask(self, method: str, params: Any = None) -> bytes:
         self._last += 1

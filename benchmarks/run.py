@@ -36,6 +36,7 @@ PARTS: Final = {
     "research": ("-m", "benchmarks.research_bench"),
     "surfaces": ("-m", "benchmarks.surfaces_bench", "--write"),
     "mcp": ("-m", "benchmarks.mcp_bench", "--write"),
+    "live": ("-m", "benchmarks.live_bench", "--write"),
     "postgres": ("-m", "benchmarks.postgres_bench"),
     "ingest": ("-m", "benchmarks.ingest_bench"),
     "sharing": ("-m", "benchmarks.sharing_bench"),

@@ -267,7 +267,6 @@ def _deployment(found: Model) -> str:
 def _breaks(found: Model) -> str:
     """What gives way, and at which size; in the order of that size."""
     fits = found.fits
-    laid = fits["relay"](100_000) / 1e3
     granting = fits["grant"](100_000) / 1e3
     graph = max(one["hnsw"]["graph_bytes"] for one in found.points if "hnsw" in one)
     insert = fits["insert"](1_000_000)
@@ -275,9 +274,6 @@ def _breaks(found: Model) -> str:
         (plan.most_blocks_of_views(), "views of 64 readers who each see half no longer fit into a process's memory for them (256 MB)",
          f"a question whose view was dropped costs a first search: {number(fits['first'](1e6 / 2))} ms at 10⁶ blocks",
          "views as bit masks over shared columns: one copy of the columns for all readers"),
-        (10_000 / plan.relaid(10_000) / laid, "merging small segments: all of them are laid out anew for every six commits, until they reach a tenth of the largest",
-         f"{number(plan.relaid(1_000_000))} times for each block that is put by itself at 10⁶ blocks, {number(1e3 * laid)} ms each time",
-         "segments in levels, each ten times the one before (a block is then laid out again once a level); merging inverted lists instead of reading texts"),
         (found.most_pieces(plan.TARGET_MS, by_index=False), "one HNSW index for all workspaces of a database: with six equal ones, each is less than a fifth of it, and all are compared",
          f"{1e3 * fits['exact'].b:.2g} µs a visible piece", "a partition of `dense`, with its own index, for each large workspace"),
         (_reaching(fits["first_after"], plan.TARGET_MS), "every commit has every process put its views together anew: the next question of each waits for that",

@@ -14,6 +14,7 @@
     ├── IndexProblem            a problem with an index
     │   ├── IndexTooNew         the index was made by a newer Satchel
     │   ├── IndexBusy           another process is writing to the index
+    │   ├── IndexNotReady       too little is indexed yet for an answer
     │   ├── IndexDamaged        the index cannot be read
     │   ├── IndexUnwritable     the index cannot be written
     │   ├── StoreUnavailable    the database cannot be reached or is not suitable
@@ -163,6 +164,25 @@ class IndexBusy(IndexProblem):
             f"{shown(where)}: another process{owner} is indexing this workspace; wait until it is done, or stop it"
         )
         self.where = where
+
+
+class IndexNotReady(IndexProblem):
+    """Too little is indexed yet for an answer: the first index run goes on.
+
+    Attributes: `done` of `of` files can be searched (0 of 0: not known yet), and the estimated `seconds_left`.
+    """
+
+    def __init__(self, where: str, done: int, of: int, seconds_left: int | None = None) -> None:
+        progress = f"{done:,} of {of:,} files are indexed" if of else "its files are being listed"
+        left = f", the rest takes about {seconds_left:,} s" if seconds_left is not None else ""
+        super().__init__(
+            f"{shown(where)}: the first index run goes on, and too little is indexed for an answer ({progress}{left}); "
+            "ask again later"
+        )
+        self.where = where
+        self.done = done
+        self.of = of
+        self.seconds_left = seconds_left
 
 
 class IndexDamaged(IndexProblem):

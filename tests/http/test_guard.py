@@ -998,6 +998,7 @@ MADE: dict[type[SatchelError], SatchelError] = {
     errors.StoresDiffer: errors.StoresDiffer("/srv/secret", "/srv/secret", ["x"]),
     errors.MoveUnfinished: errors.MoveUnfinished("/srv/secret", "/srv/secret"),
     errors.IndexBusy: errors.IndexBusy("/srv/secret", ""),
+    errors.IndexNotReady: errors.IndexNotReady("/srv/secret", 3, 10, 7),
     errors.IndexDamaged: errors.IndexDamaged("/srv/secret", "x"),
     errors.IndexUnwritable: errors.IndexUnwritable("/srv/secret", "x"),
     errors.EmbedderMismatch: errors.EmbedderMismatch("/srv/secret", "x"),
@@ -1025,6 +1026,13 @@ def test_every_error_has_a_status_and_tells_others_nothing_of_the_server(kind: t
     owners = problems.problem_for(error, OWNER)
     assert owners.detail == str(error)
     assert json.loads(owners.encode("id")[1])["request_id"] == "id"
+
+
+def test_a_problem_that_passes_says_when_to_try_again() -> None:
+    told = {kind: problems.problem_for(error).headers.get("Retry-After") for kind, error in MADE.items()}
+    assert {kind: after for kind, after in told.items() if after} == {errors.IndexBusy: "5", errors.IndexNotReady: "7"}
+    long = errors.IndexNotReady("x", 3, 1_000_000, 5_000)
+    assert problems.problem_for(long).headers["Retry-After"] == "60"
 
 
 def test_an_error_of_a_kind_unknown_here_is_told_as_its_parent() -> None:

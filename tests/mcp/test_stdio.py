@@ -609,13 +609,13 @@ SLOW = """
         global hours
         hours += impatient.exists()
         return time.monotonic() + 3600 * hours
-    def index(self, watcher=None, *, changes=None):
+    def index(self, watcher=None, *, changes=None, waiting_question=""):
         done = 0
         while not go.exists():
             done += 1
             watcher(IndexStep("reading", min(done, 999), 1000))
             pause.wait(0.05)
-        return real(self, watcher, changes=changes)
+        return real(self, watcher, changes=changes, waiting_question=waiting_question)
     ContextEngine.index = index
     auto_index.monotonic = clock
     transports.serve(ServedFolder((sys.argv[1],), patience=600), max_result_chars=48000)
@@ -638,8 +638,10 @@ def test_progress_grows_during_the_first_index_and_patience_ends(folder: Path, t
         assert all(one["progressToken"] == "p" for one in told)
         assert [one["progress"] for one in told] == sorted({one["progress"] for one in told})
         assert "of 1,000 files" in told[-1]["message"]
-        notes = message["result"]["structuredContent"]["notes"]
-        assert any("the index is being refreshed" in note for note in notes)
+        assert message["result"]["isError"]
+        answer = message["result"]["content"][0]["text"]
+        assert "of 1,000 files are indexed" in answer
+        assert "[index-not-ready]" in answer
         _, result = one.call("expand", id="src/retry.py")
         assert "may exist later" in result["content"][0]["text"]
         _, result = one.call("status")

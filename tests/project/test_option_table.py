@@ -147,7 +147,8 @@ def test_the_page_on_the_command_line_has_the_defaults_and_choices(name: str) ->
 
 
 def row_of(option: Option) -> str:
-    flags = ", ".join(f"`{flag}`" for flag in option.flags[::-1])
+    is_flag = any(option.surfaces & surface for surface in COMMANDS.values())
+    flags = ", ".join(f"`{flag}`" for flag in option.flags[::-1]) if is_flag else ""
     kinds = {
         OptionScope.CHUNKS | OptionScope.WORKSPACE: "both",
         OptionScope.CHUNKS: "files",

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import satchel
-from satchel.errors import IndexBusy
+from satchel.errors import IndexBusy, IndexNotReady
+from satchel.indexing import first_run
 from satchel.models.files import _CLOCK_TICK_NS
-from satchel.service.auto_index import AutoIndex, IndexState
+from satchel.service.auto_index import AutoIndex, Fresh, IndexState
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.support.api import files, served
 from tests.support.threads import entered_elsewhere
@@ -81,10 +87,131 @@ def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path
     for i in range(400):
         (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
     with open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0) as opened:
-        found = opened.search("backoff delay")
-        assert any("being refreshed" in note for note in found.notes)
+        with pytest.raises(IndexNotReady):
+            opened.search("backoff delay")
         opened.index()
         assert opened.search("backoff delay").hits[0].path == "retry.py"
+
+
+@contextmanager
+def first_run_held(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any
+) -> Iterator[tuple[LocalSatchel, threading.Event]]:
+    """A client of a folder whose first index run stops after its first small batch, until the event is set."""
+    go_on = threading.Event()
+    committed = first_run.FirstRunLayout.committed
+
+    def hold(layout: first_run.FirstRunLayout, done: int) -> None:
+        committed(layout, done)
+        assert go_on.wait(HANG_SECONDS)
+
+    for i in range(40):
+        (folder / f"harbour{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
+    monkeypatch.setattr(first_run, "FIRST_BATCH_FILES", 4)
+    monkeypatch.setattr(first_run.FirstRunLayout, "committed", hold)
+    with open_local(folder, index_dir=str(tmp_path / "index"), **settings) as opened:
+        try:
+            yield opened, go_on
+        finally:
+            go_on.set()
+
+
+def test_a_first_run_is_searchable_while_it_goes_on_and_says_how_far_it_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The run would not end within the patience, so the question does not wait for its end.
+    with first_run_held(folder, tmp_path, monkeypatch, patience=HANG_SECONDS) as (opened, go_on):
+        monkeypatch.setattr(first_run.FirstRun, "seconds_left", 3_600.0)
+        found = opened.search("how does retry.py compute the backoff delay")
+        assert found.hits[0].path == "retry.py"
+        assert found.notes[0] == "4 of 43 files are indexed, the rest in about 3,600 s; this answer uses only these"
+        built = opened.build("how does retry.py compute the backoff delay")
+        assert built.sources[0].path == "retry.py"
+        assert "4 of 43 files are indexed" in built.notes[0]
+        impatient = replace(opened, patience=0.0)
+        with pytest.raises(IndexNotReady) as raised:
+            impatient.build("tide table of the moon")
+        assert (raised.value.done, raised.value.of, raised.value.seconds_left) == (4, 43, 3_600)
+        with pytest.raises(IndexNotReady, match="4 of 43 files"):
+            impatient.search("tide table of the moon")
+        go_on.set()
+        whole = replace(opened, patience=float("inf"))
+        assert not whole.search("harbour_39").notes
+        assert whole.search("harbour_39").hits[0].path == "harbour39.py"
+
+
+def test_a_weak_answer_waits_for_more_of_the_first_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with first_run_held(folder, tmp_path, monkeypatch, patience=HANG_SECONDS) as (opened, go_on):
+        monkeypatch.setattr(first_run.FirstRun, "seconds_left", 3_600.0)
+        answering = opened.auto_index.not_ready
+
+        def answered() -> IndexNotReady | None:
+            go_on.set()  # the first part is searched now
+            return answering()
+
+        monkeypatch.setattr(AutoIndex, "not_ready", lambda _: answered())
+        # Read in the second batch, since nothing in its path is in the question.
+        (folder / "harbour10_a.py").write_text("def tide_table(moon):\n    return moon.phase\n")
+        assert opened.search("tide table of the moon").hits[0].path == "harbour10_a.py"
+
+
+def test_another_process_sees_how_far_a_first_run_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with first_run_held(folder, tmp_path, monkeypatch, patience=HANG_SECONDS) as (opened, _):
+        monkeypatch.setattr(first_run.FirstRun, "seconds_left", 3_600.0)
+        opened.search("retry.py")
+        with open_local(folder, index_dir=str(tmp_path / "index"), patience=HANG_SECONDS) as other:
+            found = other.search("retry.py backoff delay")
+            assert found.hits[0].path == "retry.py"
+            assert any("4 of 43 files are indexed" in note for note in found.notes)
+
+
+def test_an_interrupted_first_run_is_continued_and_then_complete(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with first_run_held(folder, tmp_path, monkeypatch, patience=HANG_SECONDS) as (opened, go_on):
+        monkeypatch.setattr(first_run.FirstRun, "seconds_left", 3_600.0)
+        opened.search("retry.py")
+        opened.auto_index._stopping.set()
+        go_on.set()
+        opened.auto_index.close()
+    with open_local(folder, index_dir=str(tmp_path / "index")) as again:
+        assert again.engine.first_run is not None
+        assert not again.search("harbour_39").notes
+        assert again.engine.first_run is None
+
+
+TREE = st.dictionaries(
+    st.sampled_from(["a", "b/a", "b/b", "tests/a", "vendor/a", "c/d/e"]).map("{}.py".format)
+    | st.sampled_from(["docs/a.md", "b/readme.md", "notes.txt"]),
+    st.lists(st.sampled_from(["def retry():\n    pass\n", "class Socket:\n    x = 1\n", "# backoff\n"]), min_size=1),
+    min_size=2,
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(TREE, st.sampled_from(["retry in b/a.py", "where is the socket", ""]), st.integers(1, 3))
+def test_law_a_first_run_ends_in_the_same_answers_whatever_was_read_first(
+    tree: dict[str, list[str]], question: str, batch: int
+) -> None:
+    answers = []
+    with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        root = Path(place) / "root"
+        for path, parts in tree.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text("".join(parts))
+        for number, first in ((0, ""), (1, question)):
+            if number:
+                patch.setattr(first_run, "FIRST_BATCH_FILES", batch)
+                patch.setattr("satchel.indexing.indexer._COMMIT_AT_FILES", batch)
+            with open_local(root, index_dir=str(Path(place) / str(number))) as opened:
+                opened.engine.index(waiting_question=first)
+                answers.append([opened.build(asked).text for asked in ("retry", "where is the socket", "backoff")])
+                answers[-1] += [hit.id for hit in opened.search("retry of a socket with backoff").hits]
+    assert answers[0] == answers[1]
 
 
 def test_a_folder_is_not_looked_at_more_often_than_said(folder: Path, tmp_path: Path) -> None:
@@ -100,7 +227,8 @@ def test_closing_stops_a_run_and_what_was_committed_stays(folder: Path, tmp_path
     for i in range(800):
         (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
     opened = open_local(folder, index_dir=str(tmp_path / "index"), patience=0.0)
-    opened.search("backoff")
+    with pytest.raises(IndexNotReady):
+        opened.search("backoff")
     opened.close()
     assert not opened.auto_index.state.running
     with open_local(folder, index_dir=str(tmp_path / "index")) as again:
@@ -185,9 +313,9 @@ def test_questions_wait_for_a_run_without_blocking_each_other(tmp_path: Path, mo
     waiting: set[float] = set()
     is_current = AutoIndex.is_current
 
-    def noted(index: AutoIndex, asked: float) -> bool:
+    def noted(index: AutoIndex, asked: float, fresh: Fresh = None) -> bool:
         waiting.add(asked)
-        return is_current(index, asked)
+        return is_current(index, asked, fresh)
 
     with served(root, tmp_path / "index", every=0.0, patience=HANG_SECONDS) as api:
         monkeypatch.setattr(AutoIndex, "_refreshed", lambda *_: go_on.wait(HANG_SECONDS))

@@ -6,20 +6,25 @@ import json
 import os
 import signal
 import zlib
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from satchel.errors import IndexDamaged, IndexTooNew
 from satchel.models.access import DefaultAccess
 from satchel.models.search import Filters
-from satchel.ports.file_index import StoreQuery
+from satchel.ports.file_index import NewFile, StoreQuery
 from satchel.ports.store import Store
 from satchel.storage.sqlite.segments import DamagedArrays, open_arrays, write_arrays
 from satchel.storage.sqlite.store import EmbeddedStore
@@ -27,6 +32,9 @@ from satchel.testing.store_contract import StoreContract
 from satchel.testing.store_suite import EVERYTHING, file_of, put, read_by
 from tests.support.command_line import satchel
 from tests.support.places import TESTS
+
+WORDS = st.lists(st.sampled_from(["retry", "socket", "parse"]), min_size=1, max_size=3)
+VECTOR = np.array([0.8, 0.6, 0.0, 0.0], np.float32)
 
 
 class TestEmbeddedStore(StoreContract):
@@ -268,3 +276,43 @@ def test_a_day_ends_at_midnight_and_not_a_moment_later(tmp_path: Path) -> None:
     with contract.filled(tmp_path, file_of("a.py", ["retry"], modified_ns=midnight * 10**9)) as store:
         assert contract.found(store, "retri", Filters(modified_before=datetime.fromtimestamp(midnight, UTC))) == []
         assert contract.found(store, "retri", Filters(modified_after=datetime.fromtimestamp(midnight, UTC))) == ["a.py"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(WORDS, WORDS), min_size=2, max_size=14),
+    st.randoms(use_true_random=False),
+    st.integers(1, 6),
+    st.sampled_from([".py", ".md"]),
+)
+def test_law_answers_depend_neither_on_the_order_of_commits_nor_on_the_segments(
+    texts: list[tuple[list[str], list[str]]], random: Random, top_k: int, suffix: str
+) -> None:
+    files = [file_of(f"{'_'.join(name)}{i}/x{suffix}", text, calls=name) for i, (name, text) in enumerate(texts)]
+    shuffled = random.sample(files, len(files))
+    with TemporaryDirectory() as folder:
+        at_once, in_pieces = EmbeddedStore(Path(folder) / "one"), EmbeddedStore(Path(folder) / "two")
+        with closing(at_once), closing(in_pieces):
+            _commit(at_once, files)
+            while shuffled:
+                count = random.randint(1, 3)
+                _commit(in_pieces, shuffled[:count])
+                del shuffled[:count]
+                if random.random() < 0.7:
+                    in_pieces.catch_up(partly=random.random() < 0.7)
+            at_once.catch_up()
+            in_pieces.catch_up()
+            query = StoreQuery(terms={"retri": 1.0, "socket": 0.5}, names=("retry",), vector=VECTOR)
+            answers = []
+            for store in (at_once, in_pieces):
+                candidates = store.search(query, EVERYTHING, top_k=top_k)
+                paths = store.paths([candidate.file for candidate in candidates], EVERYTHING)
+                answers.append([(paths[c.file], c.signals, c.of_file, c.is_passage) for c in candidates])
+            assert answers[0] == answers[1]
+
+
+def _commit(store: EmbeddedStore, files: Sequence[NewFile]) -> None:
+    with store.write() as writer:
+        writer.settle_embedder("four", len(VECTOR))
+        for file in files:
+            put(writer, file)

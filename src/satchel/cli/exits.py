@@ -31,6 +31,7 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.IndexProblem: Exit.ERROR,
     errors.IndexTooNew: Exit.ERROR,
     errors.IndexBusy: Exit.ERROR,
+    errors.IndexNotReady: Exit.ERROR,
     errors.StoreUnavailable: Exit.ERROR,
     errors.StoresDiffer: Exit.ERROR,
     errors.MoveUnfinished: Exit.ERROR,

@@ -26,7 +26,8 @@ _TABLES: Final = tomllib.loads(Path(__file__).with_name("problems.toml").read_te
 STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
     getattr(errors, name): (status, title) for name, (status, title) in _TABLES["errors"].items()
 }
-_INDEX_BUSY_SECONDS: Final = "5"  # an index run's commit takes less
+_INDEX_BUSY_SECONDS: Final = 5  # an index run's commit takes less
+_MAX_RETRY_SECONDS: Final = 60  # of a long first run: more can be searched by then
 _ASK_THE_OWNER: Final = "The server's log has the reason; ask its owner, or try again later."
 
 # Attributes sent beside the detail. All further attributes stay on the server: paths, addresses, values.
@@ -111,7 +112,7 @@ def problem_for(error: SatchelError, caller: Caller | None = None) -> Problem:
     kind = next(kind for kind in type(error).__mro__ if kind in STATUSES)
     status, title = STATUSES[kind]
     detail = str(error) if caller is not None and caller.is_owner else _detail_for_users(error)
-    headers = {"Retry-After": _INDEX_BUSY_SECONDS} if isinstance(error, errors.IndexBusy) else {}
+    headers = {"Retry-After": str(_retry_after(error))} if _retry_after(error) else {}
     return Problem(status, error.code, title, _encodable(detail), headers, _sent_attributes(error))
 
 
@@ -167,10 +168,23 @@ def _detail_for_users(error: SatchelError) -> str:
             return f"{error.field}: {error.problem}"
         case errors.UnknownBlock():
             return "Nothing that this caller may read has this id."
+        case errors.IndexNotReady():
+            return "Too little is indexed yet for an answer. Try again later."
         case errors.LanguageModelUnavailable():
             return f"The language model of this server is not available at the moment. {_ASK_THE_OWNER}"
         case _:
             return str(error) if isinstance(error, _WITHOUT_SECRETS) else _ASK_THE_OWNER
+
+
+def _retry_after(error: SatchelError) -> int:
+    """After how many seconds to send the request again; 0 if that does not help."""
+    match error:
+        case errors.IndexNotReady():
+            return min(error.seconds_left or _INDEX_BUSY_SECONDS, _MAX_RETRY_SECONDS)
+        case errors.IndexBusy():
+            return _INDEX_BUSY_SECONDS
+        case _:
+            return 0
 
 
 def _sent_attributes(error: SatchelError) -> dict[str, Any]:

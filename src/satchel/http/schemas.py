@@ -66,9 +66,9 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Moment = Annotated[StrictStr, Field(max_length=40, examples=["2026-11-01", "2026-11-01T09:00:00+00:00"])]
 
 
-def a_model(value: str | None) -> str | None:
+def a_model(value: object) -> object:
     """Validate a model's name; refuses paths, because a path would be read on the server."""
-    if value is not None and ("/" in value or "\\" in value or os.sep in value or value.endswith(".json")):
+    if isinstance(value, str) and ("/" in value or "\\" in value or os.sep in value or value.endswith(".json")):
         raise ValueError("must be the name of a model or an encoding, not a file")
     return value
 
@@ -158,6 +158,7 @@ def _field(option: Option) -> tuple[Any, Any]:
         Kind.TEXTS: (Names, []),
         Kind.GLOBS: (Globs, []),
         Kind.LINES: (Annotated[Count, Field(ge=0, le=option.most)] | Literal["symbol"] | None, None),
+        Kind.FRESH: (Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)] | Literal["now"] | None, None),
         Kind.USER: (Who, None),
         Kind.FOCUS: (FocusBody | Name | None, None),
         Kind.HINTS: (HintsBody | None, None),

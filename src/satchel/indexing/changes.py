@@ -61,6 +61,8 @@ class Changes(NamedTuple):
     passed: tuple[PassedOver, ...]
     are_skips_stored: bool = True
     """True if the store knows the skipped files that a question may ask for."""
+    folders: frozenset[str] = frozenset()
+    """The folders with the found files, those without any included; the root is the empty path."""
 
     @property
     def to_look_at(self) -> int:
@@ -117,9 +119,16 @@ class Lookout:
         suspects: dict[str, FoundFile] = {}
         present: dict[str, FoundFile] = {}
         passed: list[PassedOver] = []
+        folders: list[str] = []
         with opened_folder(self.root) as folder:
             within = surroundings(os.fspath(self.root))
-            for entry in walk(folder, max_file_bytes=self.max_file_bytes, within=within, documents=self.documents):
+            for entry in walk(
+                folder,
+                max_file_bytes=self.max_file_bytes,
+                within=within,
+                documents=self.documents,
+                entered=folders,
+            ):
                 path = entry.path
                 if isinstance(entry, PassedOver):
                     passed.append(entry)
@@ -143,7 +152,8 @@ class Lookout:
         missing = tuple(path for path in known if path not in present)
         stored = self.store.fact(SKIPPED)
         are_skips_stored = stored is None or stored == skipped_fact(passed)
-        return Changes(len(present), tuple(suspects.values()), missing, tuple(passed), are_skips_stored)
+        places = frozenset(place for place in folders if not (self.without and f"{place}/".startswith(self.without)))
+        return Changes(len(present), tuple(suspects.values()), missing, tuple(passed), are_skips_stored, places)
 
     def _too_many_large(self, files: Iterable[FoundFile]) -> list[FoundFile]:
         """The large text files beyond the limit for all of them together; the smallest are read."""
@@ -263,7 +273,7 @@ class FileLoader:
     """Paths of files that may have changed or vanished since `known` and `notes` were stored."""
 
     def load(self, files: Sequence[FoundFile]) -> Iterator[Loaded]:
-        """Load the files, sources first."""
+        """Load the files in the given order, sources first."""
         for file in files:
             if not self.documents.takes(file.path):
                 yield self._load(file)
@@ -275,7 +285,11 @@ class FileLoader:
                 else:
                     papers.append(file)
         # Copies come after their originals; of equal documents, the document with the shortest path holds the text.
-        for file in sorted(papers, key=lambda file: (file.path in self._copies, len(file.path), file.path)):
+        # Equal documents are equally long: those of one length stay together, the first decides when they are read.
+        order: dict[int, int] = {}
+        for i, file in enumerate(papers):
+            order.setdefault(file.size, i)
+        for file in sorted(papers, key=lambda f: (order[f.size], f.path in self._copies, len(f.path), f.path)):
             yield self._load(file, is_paper=True)
 
     def _is_source(self, file: FoundFile) -> bool:

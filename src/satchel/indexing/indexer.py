@@ -27,7 +27,9 @@ from satchel.indexing.changes import (
     is_document_name,
     skipped_fact,
 )
+from satchel.indexing.first_run import FirstRunLayout
 from satchel.indexing.prepared_files import PreparedFiles, reader_version
+from satchel.indexing.reading_order import reading_order
 from satchel.indexing.tree_sketch import sketch_of
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, opened_folder, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
@@ -79,6 +81,8 @@ class CommitBatch:
 
     changes: list[FileChange] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    max_files: int = _COMMIT_AT_FILES
+    max_seconds: float = _COMMIT_AT_SECONDS
     chars: int = 0
     begun: float = field(default_factory=time.monotonic)
     unembedded: dict[bytes, str] = field(default_factory=dict)
@@ -105,8 +109,8 @@ class CommitBatch:
     @property
     def is_full(self) -> bool:
         """True if the batch should be committed."""
-        is_late = time.monotonic() - self.begun > _COMMIT_AT_SECONDS
-        return is_late or self.chars > _COMMIT_AT_CHARS or len(self.changes) >= _COMMIT_AT_FILES
+        is_late = time.monotonic() - self.begun > self.max_seconds
+        return is_late or self.chars > _COMMIT_AT_CHARS or len(self.changes) >= self.max_files
 
 
 @dataclass
@@ -136,8 +140,10 @@ class Indexer:
         """Files to inspect; opens no file."""
         return self.lookout.changes()
 
-    def run(self, changes: Changes | None = None, watcher: Watcher | None = None) -> IndexReport:
-        """Refresh the store from the folder."""
+    def run(
+        self, changes: Changes | None = None, watcher: Watcher | None = None, *, waiting_question: str = ""
+    ) -> IndexReport:
+        """Refresh the store from the folder; what a waiting question names is read first."""
         started = time.perf_counter()
         watch = watcher or (lambda _: None)
         report = IndexReport()
@@ -149,13 +155,17 @@ class Indexer:
             report.notes += DOCUMENT_KINDS.problems.values()
             self._report_passed(changes, report)
             self._prepare_store(changes)
+            first_run = FirstRunLayout.begun(self.store, changes.found, len(changes.suspect))
             if changes.to_look_at:
-                self._refresh(changes, report, watch)
+                suspect = reading_order(changes.suspect, waiting_question)
+                self._refresh(changes._replace(suspect=tuple(suspect)), report, watch, first_run)
             if self.store.fact(WAY) != way_of_reading(self.documents):
                 with self.store.write() as writer:
                     writer.set_fact(WAY, way_of_reading(self.documents))
             watch(IndexStep("arranging", 0, 0))
             self.store.catch_up()
+            if first_run is not None:
+                first_run.finish()
             if report.changed:
                 self.store.tidy()
         report.generation = self.store.generation
@@ -183,11 +193,11 @@ class Indexer:
             if not any(map(is_document_name, self.store.files())):
                 writer.set_fact(WAY, way_of_reading(self.documents))
 
-    def _refresh(self, changes: Changes, report: IndexReport, watch: Watcher) -> None:
+    def _refresh(self, changes: Changes, report: IndexReport, watch: Watcher, first_run: FirstRunLayout | None) -> None:
         stored = known = self.store.files()
         if self.lookout.is_read_otherwise():
             known = {path: state for path, state in known.items() if not is_document_name(path)}
-        batch = CommitBatch()
+        batch = _next_batch(first_run, 0)
         make_workers = self.workers or (lambda load: LocalWorkers(documents=self.documents, load=load))
         with opened_folder(self.root) as folder, make_workers(self._load_of(changes)) as workers:
             loader = FileLoader(
@@ -206,7 +216,9 @@ class Indexer:
                         self._embed(batch)
                     if batch.is_full:
                         self._commit(batch, report, stored)
-                        batch = CommitBatch()
+                        if first_run is not None:
+                            first_run.committed(done)
+                        batch = _next_batch(first_run, done)
                     watch(IndexStep("reading", done, len(changes.suspect)))
             except (KeyboardInterrupt, ServerUnavailable):
                 # Store the files read before the interruption: reading documents takes long.
@@ -322,6 +334,14 @@ class Indexer:
                 report.notes += [f"{loaded.path}: {change.outline.note}"] if change.outline.note else []
         if loaded.reason:
             report.pass_over(loaded.path, loaded.reason)
+
+
+def _next_batch(first_run: FirstRunLayout | None, done: int) -> CommitBatch:
+    """An empty batch; in a first run the first batches are small, to be searchable soon."""
+    if first_run is None:
+        return CommitBatch()
+    files, seconds = first_run.batch_limits(done)
+    return CommitBatch(max_files=min(files, _COMMIT_AT_FILES), max_seconds=min(seconds, _COMMIT_AT_SECONDS))
 
 
 def _is_overtaken(file: Loaded, written: Mapping[str, FileState]) -> bool:

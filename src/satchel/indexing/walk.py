@@ -260,16 +260,21 @@ def walk(
     max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
     within: Surroundings | None = None,
     documents: DocumentPolicy = NO_DOCUMENTS,
+    entered: list[str] | None = None,
 ) -> Iterator[FoundFile | PassedOver]:
     """All files below an open folder in name order, a folder's files before the subfolders.
 
-    `documents` selects the files to read as documents, with a separate size limit.
+    `documents` selects the files to read as documents, with a separate size limit. The paths of the folders that are
+    read are added to `entered`; the open folder itself is the empty path.
     """
     within = within or Surroundings()
-    walker = _Walk(max_file_bytes, documents, document_suffixes(often_source=False))
+    folders: list[str] = []
+    walker = _Walk(max_file_bytes, documents, document_suffixes(often_source=False), folders)
     start = len(within.path) + 1 if within.path else 0
     for entry in walker.below(_Place(root, within.path, 0), within.rules or _exclude_rules(root)):
         yield replace(entry, path=entry.path[start:]) if start else entry
+    if entered is not None:
+        entered += [folder[start:] for folder in folders]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +294,7 @@ class _Walk:
     max_file_bytes: int
     documents: DocumentPolicy
     known_documents: frozenset[str]
+    folders: list[str]
 
     def below(self, place: _Place, rules: tuple[IgnoreRules, ...]) -> Iterator[FoundFile | PassedOver]:
         try:
@@ -297,6 +303,7 @@ class _Walk:
         except OSError:
             yield PassedOver(place.path, Skip.UNREADABLE, True)
             return
+        self.folders.append(place.path)
         names = {entry.name for entry in listed}
         rules = (*_ignore_rules(place, names), *rules)
         folders = []

@@ -251,6 +251,8 @@ def failure(message: str) -> Result:
 def _message_for_users(error: SatchelError) -> str:
     if isinstance(error, errors.UnknownBlock):
         return f"id={errors.shown(error.block_id)}: nothing that you may read has this id"
+    if isinstance(error, errors.IndexNotReady):
+        return "too little is indexed yet for an answer; ask again later"
     names_a_place = isinstance(error, errors.WorkspaceMissing)
     is_the_callers = isinstance(error, errors.InvalidInput | errors.BudgetCannotBeMet) and not names_a_place
     return str(error) if is_the_callers else _ASK_THE_OWNER

@@ -76,8 +76,11 @@ class Store(FileIndex, BlockTree, AccessControl, ActivityLog, TransferSource, Pr
     def write(self) -> AbstractContextManager[StoreWriter]:
         """A commit. Raises IndexBusy if another writer is active."""
 
-    def catch_up(self) -> bool:
-        """Refresh the search data from the committed rows; True if there was anything to refresh."""
+    def catch_up(self, *, partly: bool = False) -> bool:
+        """Refresh the search data from the committed rows; True if there was anything to refresh.
+
+        With `partly`, during an index run, data computed over all files are left for the end of the run.
+        """
 
     def tidy(self) -> None:
         """Delete unused data."""

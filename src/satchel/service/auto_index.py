@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Condition, Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from satchel.errors import IndexBusy, InvalidInput, SatchelError
+from satchel.errors import IndexBusy, IndexNotReady, InvalidInput, SatchelError
+from satchel.service.watching import FolderLooks
 from satchel.text.visible import counted
 
 if TYPE_CHECKING:
-    from satchel.indexing.changes import IndexReport
+    from satchel.indexing.changes import Changes, IndexReport
+    from satchel.indexing.first_run import FirstRun
     from satchel.indexing.indexer import IndexStep
     from satchel.service.engine import ContextEngine
 
@@ -26,10 +28,14 @@ _log: Final = logging.getLogger(__name__)
 FOREVER: Final = float("inf")
 _PROGRESS_EVERY_S: Final = 0.05
 """Least time between progress messages: a reader cannot see more, and every message wakes all waiting threads."""
+_CHECK_S: Final = 0.2  # between two checks of a first run that makes no progress, because it lays out
 _BUSY_POLL_S: Final = 0.02
 """Time between two tries on a busy index: edits in the same process take a few milliseconds."""
 _MAX_IMPORT_NOTES: Final = 10
 """More notes of an import would hide the other messages; `satchel workspace import --json` shows all."""
+
+Fresh: TypeAlias = float | Literal["now"] | None
+"""How fresh an index a question needs: checked at most so many seconds ago, or `now`, whatever a watch reports."""
 
 Watch = Callable[["IndexState"], None]
 """Callback for the progress of an index run."""
@@ -72,6 +78,7 @@ class _Run:
     busy_wait_s: float
     watch: Watch | None = None
     report_to: Report | None = None
+    question: str = ""
     is_done: bool = False
     report: IndexReport | None = None
     error: BaseException | None = None
@@ -97,6 +104,7 @@ class AutoIndex:
         self._run: _Run | None = None
         self._thread: Thread | None = None
         self._looked = -FOREVER
+        self._looks = FolderLooks(engine.root)
         self._stopping = Event()
 
     @property
@@ -104,32 +112,44 @@ class AutoIndex:
         """Progress of the current run, or the outcome of the last run."""
         return self._state
 
-    @property
-    def is_due(self) -> bool:
+    def is_due(self, fresh: Fresh = None) -> bool:
         """True if the folder must be checked for changes before a question is answered."""
         if not self._engine.is_here:
             return False
-        return not self._every or self._state.running or monotonic() - self._looked >= self._every
+        if self._state.running or fresh == "now":
+            return True
+        max_age = self._every if fresh is None else fresh
+        return not (max_age and monotonic() - self._looked < max_age) and not self._looks.is_quiet(self._engine.store)
 
     def refresh(
-        self, *, patience: float, watch: Watch | None = None, report: Report | None = None, quick: bool = False
+        self,
+        *,
+        patience: float,
+        watch: Watch | None = None,
+        report: Report | None = None,
+        quick: bool = False,
+        fresh: Fresh = None,
+        question: str = "",
+        more_than: int = 0,
     ) -> tuple[str, ...]:
         """Index changed files, waiting `patience` seconds at most; returns notes for the answer.
 
         `report` receives sentences about the run, and a failed run then raises an error instead of adding a note. With
-        `quick`, an existing index is not refreshed.
+        `quick`, an existing index is not refreshed. A first run reads first what the `question` names; if it takes
+        longer than `patience`, the wait ends as soon as more than `more_than` files can be searched.
         """
-        if not self.is_due:
+        if not self.is_due(fresh):
             return ()
         if quick and self._engine.status().generation:
             if report is not None:
                 report("answering from the index as it is (--quick)", False)
             return ()
         asked_at = monotonic()
-        run = self._run_or_join(asked_at, patience, watch, report)
-        if run is not None and run.is_done and run.began < asked_at and not self._every:
+        new = _Run(began=asked_at, is_light=True, busy_wait_s=self.busy_wait_s, report_to=report, question=question)
+        run = self._run_or_join(new, asked_at + patience, watch, more_than)
+        if run is not None and run.is_done and run.began < asked_at and (not self._every or fresh == "now"):
             # The joined run may have checked the folder before the last file was written.
-            run = self._run_or_join(asked_at, patience, watch, report)
+            run = self._run_or_join(replace(new, began=monotonic()), asked_at + patience, watch, more_than)
         if report is None or run is None or run.error is None:
             return self.notes(run)
         if not isinstance(run.error, IndexBusy):
@@ -137,9 +157,9 @@ class AutoIndex:
         report("another process is indexing; answering from the existing index", False)
         return ()
 
-    def _run_or_join(self, asked_at: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
-        run = self._begin(is_light=True, patience=patience, watch=watch, report=report)
-        self._await(run, asked_at + patience, watch)
+    def _run_or_join(self, new: _Run, until: float, watch: Watch | None, more_than: int) -> _Run | None:
+        run = self._begin(new, watch=watch, is_own=until == FOREVER)
+        self._await(run, until, watch, more_than)
         return run
 
     @property
@@ -147,30 +167,63 @@ class AutoIndex:
         """True if a run has ended and answers need no new run each, or if the folder is not on this machine."""
         return not self._engine.is_here or bool(self._every and self._state.runs)
 
-    def is_current(self, asked: float) -> bool:
+    def is_current(self, asked: float, fresh: Fresh = None) -> bool:
         """True if the index is fresh enough for a question asked at `asked` (monotonic time); if not, starts a run."""
         run = self._run
         if not self._engine.is_here:
             return True
-        if run is not None and run.is_done and (run.began >= asked or not self.is_due):
+        if run is not None and run.is_done and (run.began >= asked or not self.is_due(fresh)):
             return True
-        self._begin(is_light=True)
+        self._begin(self._light_run())
         return self._stopping.is_set()
+
+    def _light_run(self) -> _Run:
+        return _Run(began=monotonic(), is_light=True, busy_wait_s=self.busy_wait_s)
 
     def refresh_soon(self) -> None:
         """Start a refresh in the background if a refresh is due."""
-        if self.is_due:
-            self._begin(is_light=True)
+        if self.is_due():
+            self._begin(self._light_run())
+
+    @property
+    def first_run(self) -> FirstRun | None:
+        """How far the first index run is, in whatever process; None if the index is complete, or not begun."""
+        return self._engine.first_run if self._run is None or self._is_unfinished(self._run) else None
+
+    def can_answer_before(self, until: float, more_than: int = 0) -> bool:
+        """True if the first run will not end before `until`, but more than so many files can be searched already."""
+        progress = self.first_run
+        return progress is not None and progress.done > more_than and progress.seconds_left > until - monotonic()
+
+    def not_ready(self) -> IndexNotReady | None:
+        """The error for a question if nothing can be searched yet because the first index run goes on."""
+        if self._run is None or not self._is_unfinished(self._run):
+            return None
+        facts, state = self._engine.status(), self._state
+        if facts.generation > facts.behind:
+            return None
+        return IndexNotReady(str(self._engine.root), state.done, state.of)
+
+    @staticmethod
+    def _is_unfinished(run: _Run) -> bool:
+        return not run.is_done or isinstance(run.error, IndexBusy)
 
     def notes(self, run: _Run | None = None) -> tuple[str, ...]:
         """Notes about the state of the index for an answer given now."""
         run = run or self._run
         if run is None:
             return ()
-        if not run.is_done:
+        notes = self._looks.take_notes()
+        progress = self.first_run
+        if progress is not None:
+            left = f", the rest in about {progress.seconds_left:,.0f} s" if progress.seconds_left < FOREVER else ""
+            notes.append(f"{progress.summary}{left}; this answer uses only these")
+        elif not run.is_done:
             state = self._state.summary
-            return (f"the index is being refreshed ({state}); this answer uses the data indexed so far",)
-        return (run.problem,) if run.problem else ()
+            notes.append(f"the index is being refreshed ({state}); this answer uses the data indexed so far")
+        elif run.problem:
+            notes.append(run.problem)
+        return tuple(notes)
 
     def index(
         self, watch: Watch | None = None, *, report: Report | None = None, busy_wait_s: float | None = None
@@ -178,7 +231,9 @@ class AutoIndex:
         """Index the current state of the folder and wait for the end of the run, without a time limit."""
         asked_at = monotonic()
         while True:
-            run = self._begin(is_light=False, patience=FOREVER, watch=watch, report=report, busy_wait_s=busy_wait_s)
+            wait_s = self.busy_wait_s if busy_wait_s is None else busy_wait_s
+            new = _Run(began=monotonic(), is_light=False, busy_wait_s=wait_s, report_to=report)
+            run = self._begin(new, watch=watch, is_own=True)
             if run is None:
                 raise IndexBusy(str(self._engine.root), " (which is about to end)")
             self._await(run, FOREVER, watch)
@@ -196,44 +251,30 @@ class AutoIndex:
         thread = self._thread
         if thread is not None:
             thread.join()
+        self._looks.close()
 
     # -- the run
 
-    def _begin(
-        self,
-        *,
-        is_light: bool,
-        patience: float = 0.0,
-        watch: Watch | None = None,
-        report: Report | None = None,
-        busy_wait_s: float | None = None,
-    ) -> _Run | None:
-        """Return the current run, or start a new run; None while closing.
+    def _begin(self, new: _Run, *, watch: Watch | None = None, is_own: bool = False) -> _Run | None:
+        """Return the current run, or start the new one; None while closing.
 
-        With unlimited patience the caller's own thread does the work, so Ctrl-C interrupts the work.
+        With `is_own` the caller's own thread does the work, so Ctrl-C interrupts the work.
         """
-        is_own = patience == FOREVER
         with self._changed:
             if self._run is not None and not self._run.is_done:
                 return self._run
             if self._stopping.is_set():
                 return None
-            run = _Run(
-                began=monotonic(),
-                is_light=is_light,
-                busy_wait_s=self.busy_wait_s if busy_wait_s is None else busy_wait_s,
-                watch=watch if is_own else None,
-                report_to=report,
-            )
+            new.watch = watch if is_own else None
             if not is_own:
-                thread = Thread(target=self._work, args=(run,), name="satchel-index", daemon=True)
+                thread = Thread(target=self._work, args=(new,), name="satchel-index", daemon=True)
                 thread.start()
                 self._thread = thread
-            self._run = run
+            self._run = new
             self._state = IndexState(running=True, doing="looking", runs=self._state.runs)
         if is_own:
-            self._work(run)
-        return run
+            self._work(new)
+        return new
 
     def _work(self, run: _Run) -> None:
         with self._changed:
@@ -263,33 +304,45 @@ class AutoIndex:
                 self._changed.notify_all()
 
     def _when_free(self, run: _Run) -> IndexReport:
-        """Index as soon as no other process writes. A first run waits without limit: no index exists to answer from."""
+        """Index as soon as no other process writes. Without a complete index the wait has no limit."""
         end = monotonic() + run.busy_wait_s
         has_reported = False
         while True:
             try:
                 return self._refreshed(run)
             except IndexBusy:
-                is_first = run.is_light and not self._can_answer()
+                is_first = run.is_light and not self._is_complete()
                 if (not is_first and monotonic() >= end) or self._stopping.wait(_BUSY_POLL_S):
                     raise
                 if is_first and not has_reported:
                     has_reported = True
                     run.tell("another process is indexing; waiting for it")
 
-    def _can_answer(self) -> bool:
-        """True once a generation of the index can be searched; newly committed rows cannot be found yet."""
+    def _is_complete(self) -> bool:
+        """True once a whole index can be searched; newly committed rows cannot be found yet."""
+        if self._engine.first_run is not None:
+            return False
         facts = self._engine.status()
         return facts.generation > facts.behind
 
     def _refreshed(self, run: _Run) -> IndexReport:
         engine = self._engine
         self._import_changed_sources(run)
-        changes = engine.changes() if run.is_light else None
-        if changes is not None and engine.is_current(changes):
+        if not run.is_light:
+            return self._indexed(run, None)
+        began = self._looks.begin()
+        changes = engine.changes()
+        if engine.is_current(changes):
             from satchel.indexing.changes import IndexReport
 
-            return IndexReport(found=changes.found, generation=engine.store.generation)
+            report = IndexReport(found=changes.found, generation=engine.store.generation)
+        else:
+            report = self._indexed(run, changes)
+        self._looks.end(began, changes.folders, engine.store)
+        return report
+
+    def _indexed(self, run: _Run, changes: Changes | None) -> IndexReport:
+        """The report of an index run with progress; None looks for the changes."""
         last_published = 0.0
 
         def publish(step: IndexStep) -> None:
@@ -301,7 +354,7 @@ class AutoIndex:
                 last_published = now
                 self._publish(run, step)
 
-        report = engine.index(publish, changes=changes)
+        report = self._engine.index(publish, changes=changes, waiting_question=run.question)
         for sentence in describe_report(report):
             run.tell(sentence)
         return report
@@ -330,22 +383,22 @@ class AutoIndex:
             for note in report.notes[:_MAX_IMPORT_NOTES]:
                 run.tell(note)
 
-    def _await(self, run: _Run | None, until: float, watch: Watch | None) -> None:
-        """Wait for the end of a run, or until the time `until`, passing progress to `watch`."""
+    def _await(self, run: _Run | None, until: float, watch: Watch | None, more_than: int = 0) -> None:
+        """Wait for the end of a run, or until the time `until`, passing progress to `watch`.
+
+        Where a first run will not end before that time, the wait ends once more than so many files can be searched.
+        """
         if run is None:
             return
         last_state: IndexState | None = None
         while True:
             with self._changed:
-                while self._state is last_state and not run.is_done:
-                    left = until - monotonic()
-                    if left <= 0:
-                        return
-                    self._changed.wait(min(left, 1.0))
+                if self._state is last_state and not run.is_done:
+                    self._changed.wait(max(0.0, min(until - monotonic(), _CHECK_S)))
                 last_state, is_done = self._state, run.is_done
             if watch is not None:
                 watch(last_state)
-            if is_done or monotonic() >= until:
+            if is_done or monotonic() >= until or (until < FOREVER and self.can_answer_before(until, more_than)):
                 return
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from satchel.assembly.citations.verify import Citable
     from satchel.indexing.changes import Changes, IndexReport
+    from satchel.indexing.first_run import FirstRun
     from satchel.indexing.indexer import Watcher
     from satchel.indexing.walk import DocumentPolicy
     from satchel.models.block import Block
@@ -173,7 +174,9 @@ class ContextEngine:
     def is_current(self, changes: Changes) -> bool:
         """True if the index reflects the folder, given the changes of the folder."""
         facts = self.store.facts()
-        is_complete = bool(facts.generation) and not facts.behind and changes.are_skips_stored
+        is_complete = (
+            bool(facts.generation) and not facts.behind and changes.are_skips_stored and self.first_run is None
+        )
         return is_complete and not changes.to_look_at and not self._has_new_history()
 
     def _has_new_history(self) -> bool:
@@ -184,8 +187,17 @@ class ContextEngine:
             return bool(self._history_commits) and head_of(self.root) != self.store.history_head()
         return False
 
-    def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
-        """Refresh the store from the folder; only changed files are read."""
+    @property
+    def first_run(self) -> FirstRun | None:
+        """How far the first index run is, in whatever process; None if the index is complete, or not begun."""
+        from satchel.indexing.first_run import first_run_of
+
+        return first_run_of(self.store)
+
+    def index(
+        self, watcher: Watcher | None = None, *, changes: Changes | None = None, waiting_question: str = ""
+    ) -> IndexReport:
+        """Refresh the store from the folder; only changed files are read, first those that a waiting question names."""
         from satchel.indexing.indexer import Indexer
 
         self._start_from_sibling()
@@ -199,7 +211,7 @@ class ContextEngine:
             without=self._without,
             cache=self._cache,
         )
-        report = indexer.run(changes, watcher)
+        report = indexer.run(changes, watcher, waiting_question=waiting_question)
         if self._history_commits:
             self._read_history(report)
         return report

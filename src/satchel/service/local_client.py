@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from satchel.errors import IndexProblem, InvalidOption, NotAllowed, UnknownBlock, UnknownPage
+from satchel.errors import IndexNotReady, IndexProblem, InvalidOption, NotAllowed, UnknownBlock, UnknownPage
 from satchel.models.access import DefaultAccess
 from satchel.service import answering
 from satchel.service.auto_index import FOREVER, AutoIndex, IndexState
@@ -17,6 +18,7 @@ from satchel.service.client import OWNER, Caller, Indexed, Satchel, Status, name
 from satchel.service.question import Question, ResearchQuestion, question_from
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from typing import Unpack
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from satchel.models.search import Expansion, Filters, SearchResult
     from satchel.ports.language_model import LanguageModel
     from satchel.research.library import WorkspaceLibrary
-    from satchel.service.auto_index import Report, Watch
+    from satchel.service.auto_index import Fresh, Report, Watch
     from satchel.service.engine import ContextEngine
     from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from satchel.workspace.blocks import Workspace
 
 AnyContext = TypeVar("AnyContext", bound="Context")
+Answer = TypeVar("Answer")
 
 LOOKS_EVERY_S: Final = 2.0
 """Least time between two checks of a served folder for changes: a shorter time makes questions slower, a longer time
@@ -124,16 +127,25 @@ class LocalSatchel(Satchel):
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """Build the context for a question."""
         full_question = self._with_caller(question_from(Question, question, options))
-        notes = self.refresh()
-        built = answering.build(self.engine, self.settings, full_question, counter=self.counter_for(full_question))
+        counter = self.counter_for(full_question)
+        built, notes = self._when_ready(
+            full_question.query,
+            full_question.fresh,
+            lambda: answering.build(self.engine, self.settings, full_question, counter=counter),
+            _is_weak,
+        )
         return with_index_notes(built, notes)
 
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """Return the pieces with the highest relevance to a question."""
         full_question = self._with_caller(question_from(Question, question, options))
-        notes = self.refresh()
-        result = answering.search(self.engine, self.settings, full_question)
+        result, notes = self._when_ready(
+            full_question.query,
+            full_question.fresh,
+            lambda: answering.search(self.engine, self.settings, full_question),
+            _is_weak_search,
+        )
         return replace(result, notes=(*notes, *result.notes)) if notes else result
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
@@ -151,11 +163,15 @@ class LocalSatchel(Satchel):
 
         full_question = question_from(ResearchQuestion, question, options)
         view = replace(self, caller=self.caller.on_behalf_of(full_question.user))
-        notes, library = view.refresh(), view.library()
-        if full_question.by != "text" and self.watch is not None:
-            with suppress(IndexProblem):  # the search reports an index without write access
-                library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
-        context = research(library, full_question, full_question.model or self.settings.model)
+
+        def answer() -> ResearchContext:
+            library = view.library()
+            if full_question.by != "text" and self.watch is not None:
+                with suppress(IndexProblem):  # the search reports an index without write access
+                    library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
+            return research(library, full_question, full_question.model or self.settings.model)
+
+        context, notes = view._when_ready(full_question.query, None, answer, _is_weak)
         return with_index_notes(context, notes)
 
     @names_options(ResearchQuestion)
@@ -268,15 +284,48 @@ class LocalSatchel(Satchel):
         """True if a question gets the context of a workspace instead of pieces of files."""
         return answering.is_for_a_workspace(self.engine, question)
 
-    def refresh(self) -> tuple[str, ...]:
-        """Index changed files if a refresh is due; returns notes about the index for answers."""
+    def refresh(self, fresh: Fresh = None, *, question: str = "", more_than: int = 0) -> tuple[str, ...]:
+        """Index changed files if a refresh is due; returns notes about the index for answers.
+
+        `fresh`, `question` and `more_than` are those of `AutoIndex.refresh`.
+        """
+        return self._refresh(self.patience, fresh, question, more_than)
+
+    def _refresh(self, patience: float, fresh: Fresh, question: str, more_than: int) -> tuple[str, ...]:
         notes = self.index_notes
         if notes is None:
             notes = self.auto_index.refresh(
-                patience=self.patience, watch=self.watch, report=self.report, quick=self.quick
+                patience=patience,
+                watch=self.watch,
+                report=self.report,
+                quick=self.quick,
+                fresh=fresh,
+                question=question,
+                more_than=more_than,
             )
         # Only the owner may know counts and paths of files.
         return notes if self.caller.is_owner or not notes else (GENERAL_NOTE,)
+
+    def _when_ready(
+        self, question: str, fresh: Fresh, answer: Callable[[], Answer], is_weak: Callable[[Answer], bool]
+    ) -> tuple[Answer, tuple[str, ...]]:
+        """The answer, with notes about the index; raises IndexNotReady if too little is indexed yet.
+
+        While most of a first index run is ahead, a weak answer is not given: the question waits for more, as long as
+        its patience lasts.
+        """
+        until = monotonic() + (self.patience if self.index_notes is None else 0.0)
+        more_than = 0
+        while True:
+            notes = self._refresh(max(0.0, until - monotonic()), fresh, question, more_than)
+            if not_ready := self.auto_index.not_ready():
+                raise not_ready
+            given, progress = answer(), self.auto_index.first_run
+            if progress is None or 2 * progress.done >= progress.of or not is_weak(given):
+                return given, notes
+            if monotonic() >= until:
+                raise IndexNotReady(str(self.root), progress.done, progress.of, progress.whole_seconds_left)
+            more_than = progress.done
 
     def run_index(self, watch: Watch | None = None, *, busy_wait_s: float | None = None) -> IndexReport:
         """Index the folder; returns the full report of the run."""
@@ -338,6 +387,18 @@ GENERAL_NOTE: Final = "the index is not up to date; this answer uses the data in
 
 
 _INCOMPLETE: Final = "the index is not complete, so what answers may be missing from it"
+
+
+def _is_weak(context: Context) -> bool:
+    """True for a context that probably does not answer."""
+    return not context.sources or (context.sufficiency is not None and bool(context.sufficiency.reasons))
+
+
+def _is_weak_search(result: SearchResult) -> bool:
+    """True for hits that probably do not answer."""
+    from satchel.retrieval.sufficiency import LOW_SUFFICIENCY
+
+    return not result.hits or result.hits[0].relevance < LOW_SUFFICIENCY
 
 
 def with_index_notes(context: AnyContext, notes: tuple[str, ...]) -> AnyContext:

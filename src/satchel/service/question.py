@@ -7,11 +7,12 @@ inspector's form, and the tables in docs/cli.md and docs/options.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import Enum, Flag, auto
-from typing import Any, Final, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_count, as_text
@@ -46,6 +47,8 @@ class Kind(Enum):
     """A day, or a moment in ISO 8601."""
     TEXTS = auto()
     GLOBS = auto()
+    FRESH = auto()
+    """A number of seconds, or `now`."""
     LINES = auto()
     """A number of lines, or `symbol`."""
     USER = auto()
@@ -141,6 +144,10 @@ _SUFFICIENCY_HELP: Final = (
     "ask the model (there the default is 0.1, and 0 always asks)."
 )
 _USER_HELP: Final = "User who asks, in a workspace with several users; only content that this user may read is used."
+_FRESH_HELP: Final = (
+    "Accept an index compared with the folder so many seconds ago; or `now`: compare every file, even if the system "
+    "reports no change."
+)
 _FOCUS_HELP: Final = "Block, page or path:line that the user works on; its surroundings are included, too."
 
 
@@ -301,6 +308,13 @@ class Question:
         is_filter=True,
     )
 
+    fresh: float | Literal["now"] | None = option(
+        Kind.FRESH,
+        _FRESH_HELP,
+        Surface.HTTP_CONTEXT | Surface.HTTP_SEARCH,
+        metavar="SECONDS|now",
+    )
+
     def __post_init__(self) -> None:
         _check(self)
         if not isinstance(self.token_budget, TokenBudget | None):
@@ -404,6 +418,7 @@ class QuestionOptions(TypedDict, total=False):
     block_types: tuple[str, ...]
     since: str | datetime | None
     until: str | datetime | None
+    fresh: float | Literal["now"] | None
 
 
 class ResearchOptions(TypedDict, total=False):
@@ -477,10 +492,26 @@ def _check(question: Question | ResearchQuestion) -> None:
                 raise InvalidOption(name, value, "must be a number from 0 to 1")
             case Kind.CHOICE if value is not None and value not in option.choices:
                 raise InvalidOption(name, value, f"must be one of {', '.join(option.choices)}")
+            case Kind.FRESH:
+                _set(question, name, _freshness(value))
             case Kind.USER if isinstance(value, str):
                 _set(question, name, User(id=value))
             case Kind.USER if not isinstance(value, User | None):
                 raise InvalidOption(name, value, "must be a User, or the name of one")
+
+
+def _freshness(value: object) -> float | Literal["now"] | None:
+    if value is None or value == "":
+        return None
+    if value == "now":
+        return "now"
+    try:
+        seconds = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise InvalidOption("fresh", value, "must be a number of seconds, or now")
+    return seconds
 
 
 def _expansion(value: object) -> str | int | None:

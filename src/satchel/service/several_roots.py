@@ -24,13 +24,14 @@ from satchel.service.question import Question, ResearchQuestion, question_from
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from satchel.errors import IndexNotReady
     from satchel.models.context import Context
     from satchel.models.results import ResearchContext
     from satchel.models.search import Expansion, Filters, SearchResult
     from satchel.ports.language_model import LanguageModel
     from satchel.research.library import WorkspaceLibrary
     from satchel.retrieval.search import Searcher
-    from satchel.service.auto_index import Report, Watch
+    from satchel.service.auto_index import Fresh, Report, Watch
     from satchel.service.engine import ContextEngine
     from satchel.service.local_client import LocalSatchel
     from satchel.service.question import QuestionOptions, ResearchOptions
@@ -87,10 +88,19 @@ class JointIndex:
         """True if answers need no new run in any root."""
         return all(member.has_looked for member in self.members)
 
-    def is_current(self, asked: float) -> bool:
+    def is_current(self, asked: float, fresh: Fresh = None) -> bool:
         """True if every index is fresh enough for a question asked at `asked`; starts a run in each that is not."""
-        are_current = [member.is_current(asked) for member in self.members]  # each one that is not starts a run
+        are_current = [member.is_current(asked, fresh) for member in self.members]  # each one that is not starts a run
         return all(are_current)
+
+    def can_answer_before(self, until: float, more_than: int = 0) -> bool:
+        """True if first runs go on, and each has more than so many files that can be searched before `until`."""
+        begun = [member for member in self.members if member.first_run is not None]
+        return bool(begun) and all(member.can_answer_before(until, more_than) for member in begun)
+
+    def not_ready(self) -> IndexNotReady | None:
+        """The error for a question while too little of one of the roots is indexed; None if it can be answered."""
+        return next((error for member in self.members if (error := member.not_ready())), None)
 
     def refresh_soon(self) -> None:
         """Start a refresh in the background in each root where one is due."""
@@ -102,7 +112,14 @@ class JointIndex:
         return self._labelled([member.notes() for member in self.members])
 
     def refresh(
-        self, *, patience: float, watch: Watch | None = None, report: Report | None = None, quick: bool = False
+        self,
+        *,
+        patience: float,
+        watch: Watch | None = None,
+        report: Report | None = None,
+        quick: bool = False,
+        fresh: Fresh = None,
+        question: str = "",
     ) -> tuple[str, ...]:
         """Index changed files in every root, waiting `patience` seconds at most; returns notes for the answer."""
         if patience != FOREVER and not quick:
@@ -111,7 +128,10 @@ class JointIndex:
         notes = []
         for label, member in zip(self.labels, self.members, strict=True):
             left, own_report = max(0.0, until - monotonic()), _labelled_report(label, report)
-            notes.append(member.refresh(patience=left, watch=watch, report=own_report, quick=quick))
+            own = member.refresh(
+                patience=left, watch=watch, report=own_report, quick=quick, fresh=fresh, question=question
+            )
+            notes.append(own)
         return self._labelled(notes)
 
     def _labelled(self, notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -180,7 +200,7 @@ class SeveralRoots(Satchel):
             return self._built_by_one(asked)
         views = self._readable()
         asked = asked.asked_by(self.caller.asking(asked.user))
-        notes = self.refresh()
+        notes = self._ready(asked)
         filters = self._filters(views, asked)
         built: Context = PieceContextBuilder(self.roots.searcher).build(
             asked.query,
@@ -199,7 +219,7 @@ class SeveralRoots(Satchel):
         asked = question_from(Question, question, options)
         views = self._readable()
         asked = asked.asked_by(self.caller.asking(asked.user))
-        notes = self.refresh()
+        notes = self._ready(asked)
         filters = self._filters(views, asked)
         result = answering.hits_of(self.roots.searcher, self.settings, asked, filters)
         best = max((hit.relevance for hit in result.hits), default=0.0)
@@ -250,12 +270,27 @@ class SeveralRoots(Satchel):
 
     # -- the indexes
 
-    def refresh(self) -> tuple[str, ...]:
-        """Index changed files in every root where a refresh is due; returns notes about the indexes for answers."""
+    def _ready(self, asked: Question) -> tuple[str, ...]:
+        """Notes about the indexes for an answer; raises IndexNotReady while too little of a root is indexed."""
+        notes = self.refresh(asked.fresh, question=asked.query)
+        if not_ready := self.auto_index.not_ready():
+            raise not_ready
+        return notes
+
+    def refresh(self, fresh: Fresh = None, *, question: str = "") -> tuple[str, ...]:
+        """Index changed files in every root where a refresh is due; returns notes about the indexes for answers.
+
+        `fresh` and `question` are those of `AutoIndex.refresh`.
+        """
         notes = self.index_notes
         if notes is None:
             notes = self.auto_index.refresh(
-                patience=self.patience, watch=self.watch, report=self.report, quick=self.quick
+                patience=self.patience,
+                watch=self.watch,
+                report=self.report,
+                quick=self.quick,
+                fresh=fresh,
+                question=question,
             )
         if not self.caller.is_owner:
             return (GENERAL_NOTE,) if notes else ()

@@ -105,6 +105,7 @@ export const ADVICE = {
   "invalid-option": "Correct the field that is marked, and ask again.",
   "invalid-input": "Correct the field that is marked, and ask again.",
   "budget-cannot-be-met": "Raise the budget: the fixed parts of the context alone exceed it.",
+  "index-not-ready": "Too little is indexed yet. Wait a moment, and ask again.",
   "index-busy": "Another process is writing the index. Wait a moment, and ask again.",
   "server-busy": "Wait a moment, and ask again.",
   "server-stopping": "Start the server again, and open the link that it prints.",

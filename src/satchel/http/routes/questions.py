@@ -49,7 +49,7 @@ async def build_context(request: Request, body: schemas.QuestionOrChunks, shape:
         build = partial(_assemble, body)
     else:
         question = body.question(Question)
-        build = partial((await fresh(request, question.user)).build, question)
+        build = partial((await fresh(request, question.user, question.fresh)).build, question)
     return await work_of(request).question(lambda: _context_response(request, build(), shape))
 
 
@@ -79,7 +79,7 @@ async def research_context(request: Request, body: schemas.ResearchBody) -> Resp
 async def search(request: Request, body: schemas.SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
     question = body.question(Question)
-    client = await fresh(request, question.user)
+    client = await fresh(request, question.user, question.fresh)
     return await work_of(request).question(lambda: as_json(search_to_dict(client.search(question))))
 
 

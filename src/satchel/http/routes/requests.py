@@ -20,6 +20,7 @@ from starlette.responses import Response, StreamingResponse
 
 from satchel.errors import InvalidInput
 from satchel.models.request import User
+from satchel.service.auto_index import Fresh
 from satchel.service.client import Caller
 from satchel.service.open_roots import LocalClient
 from satchel.text.visible import show_lone_bytes
@@ -157,16 +158,18 @@ def satchel_for_owner(request: Request, action: str) -> LocalClient:
     return satchel_for(request)
 
 
-async def fresh(request: Request, user: User | None = None) -> LocalClient:
+async def fresh(request: Request, user: User | None = None, max_age: Fresh = None) -> LocalClient:
     """The workspace for the caller (`satchel_for`) after the index is refreshed, or after a limited wait.
 
-    The wait takes no worker thread. The first index run gets the longest wait; during later runs the answer comes from
-    the index so far, with a note.
+    The wait takes no worker thread. The first index run gets the longest wait, unless it takes longer still and a part
+    can be searched; during later runs the answer comes from the index so far, with a note.
     """
     client = satchel_for(request, user)
     began = monotonic()
     patience = min(client.patience, _LATER_PATIENCE_S) if client.auto_index.has_looked else client.patience
-    while not client.auto_index.is_current(began) and monotonic() - began < patience:
+    while not client.auto_index.is_current(began, max_age) and monotonic() - began < patience:
+        if client.auto_index.can_answer_before(began + patience):
+            break
         await asyncio.sleep(_POLL_S)
     return replace(client, index_notes=client.auto_index.notes())
 

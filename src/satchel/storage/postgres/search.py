@@ -12,7 +12,7 @@ decides in each transaction about the chunks visible to the user.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -271,6 +271,7 @@ _NEAR: Final = (
 _SOME: Final = (
     "SELECT piece, coalesce(vector <#> %s::text::halfvec, 0) FROM dense WHERE workspace = %s AND piece = ANY(%s)"
 )
+_PATHS: Final = "SELECT id, path FROM file WHERE workspace = %s AND id = ANY(%s)"
 
 
 class Answers(NamedTuple):
@@ -361,9 +362,12 @@ class Search:
             # All remaining pieces are farther away; how far is unknown.
             likeness.fill(max(-float(far.max(initial=0.0)) * _UNKNOWN_SIMILARITY_SHARE if len(far) else 0.0, 0.0))
             self._set_likeness(likeness, pieces, far)
-            candidates = scoring.gather([source], self._query, _RESCORED_FACTOR * top_k, defining)
+            candidates = scoring.gather([source], self._query, _RESCORED_FACTOR * top_k, defining, self._paths_of)
             self._set_likeness(likeness, *self._ask_again(candidates, pieces))
-        return scoring.gather([source], self._query, top_k, defining)
+        return scoring.gather([source], self._query, top_k, defining, self._paths_of)
+
+    def _paths_of(self, files: Collection[int]) -> dict[int, bytes]:
+        return dict(self._execute(_PATHS, (self._workspace, list(files))).fetchall())
 
     def _ask_again(
         self, candidates: Sequence[Candidate], known: NDArray[np.int64]

@@ -264,8 +264,10 @@ class PostgresStore(RelationalReader):
         db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._key(_COMMIT_LOCK_KEY))
         db.connection.execute("SELECT set_config('lock_timeout', '0', true)")
 
-    def catch_up(self) -> bool:
+    def catch_up(self, *, partly: bool = False) -> bool:
         """Merge small segments, weigh links and index vectors; True if there was anything to do."""
+        if partly:
+            return False  # a file's search data is in its own commit
         with self.write() as writer:
             db = writer.database
             dimensions = int(db.fact("dimensions") or 1)

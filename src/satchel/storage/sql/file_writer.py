@@ -365,7 +365,7 @@ def weigh_links(db: Database, generation: int) -> bool:
     for file, name in db.run("SELECT file, name FROM block WHERE workspace = ?"):
         homes.setdefault(name, set()).add(file)
     used: dict[int, float] = {}
-    for name, files in homes.items():
+    for name, files in sorted(homes.items()):  # a sum of floats depends on the order
         # A name that many files define says little about any of them.
         if len(files) <= _MAX_DEFINING_FILES and name in users:
             for file in files:

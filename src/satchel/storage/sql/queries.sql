@@ -20,7 +20,7 @@ JOIN file ON file.workspace = block.workspace AND file.id = block.file
 JOIN piece ON piece.workspace = block.workspace AND piece.file = block.file
     AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line
 WHERE block.workspace = ? AND block.name = ? AND {readable}
-GROUP BY block.file, block.place, block.qualified ORDER BY block.file, block.place LIMIT {limit}
+GROUP BY file.path, block.file, block.place, block.qualified ORDER BY file.path, block.place LIMIT {limit}
 
 -- name: commits
 SELECT activity.path, at, actor, action, detail, reference FROM activity

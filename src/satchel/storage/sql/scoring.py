@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
@@ -61,6 +62,7 @@ class Columns:
     """Files and their pieces as parallel arrays; the pieces of a file are adjacent."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.arrays = arrays
         self.files: NDArray[np.int64] = arrays["files"]
         self.reading: NDArray[np.uint8] = arrays["reading"]
         self.path_words: NDArray[np.uint32] = arrays[PATH_WORDS]
@@ -223,12 +225,21 @@ class _Weights(NamedTuple):
     path_words: _PathWords
 
 
+PathLookup = Callable[[Collection[int]], Mapping[int, bytes]]
+"""The stored paths of files, by number."""
+
+
 def gather(
-    sources: Sequence[EvidenceSource], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]
+    sources: Sequence[EvidenceSource],
+    query: StoreQuery,
+    top_k: int,
+    defining: Mapping[int, set[int]],
+    paths_of: PathLookup,
 ) -> list[Candidate]:
     """The candidates of the files with the most evidence, best first.
 
     `defining` maps files to the pieces with a definition of a name in the question: these pieces are always candidates.
+    Equal evidence is ordered by path: the result depends neither on the order of indexing nor on the segments.
     """
     weights = _weigh(sources, query)
     views = [source.view for source in sources]
@@ -237,16 +248,33 @@ def gather(
     reading = PROSE if mostly_prose else PAGED
     filled = [source for source in sources if len(source.view.segment.piece_ids)]
     segments = [_Evidence(source, query, weights, reading) for source in filled]
-    passages = _best_passages(segments)
-    ranked = [
-        (-float(evidence.file_score[index]), int(evidence.view.segment.files[index]), evidence, index)
+    passages = [_Ranked(score, e.file_of(i), i, e) for e in segments for score, i in e.best_passages()]
+    files = [
+        _Ranked(float(evidence.file_score[index]), int(evidence.view.segment.files[index]), index, evidence)
         for evidence in segments
         for index in evidence.best_files(top_k, defining)
     ]
-    ranked.sort(key=lambda entry: entry[:2])
-    best = [entry for i, entry in enumerate(ranked) if i < top_k or entry[1] in defining]
-    files = [candidate for _, file, evidence, index in best for candidate in evidence.of_file(index, file, defining)]
-    return [*files, *passages]
+    ranked = [entry for i, entry in enumerate(_in_order(files, paths_of)) if i < top_k or entry.file in defining]
+    candidates = [c for entry in ranked for c in entry.evidence.of_file(entry.place, entry.file, defining)]
+    best_passages = _in_order(passages, paths_of)[:_MAX_PASSAGES]
+    return [*candidates, *(entry.evidence.passage(entry.place) for entry in best_passages)]
+
+
+class _Ranked(NamedTuple):
+    """A file or a passage with its score; `place` is its index in the segment."""
+
+    score: float
+    file: int
+    place: int
+    evidence: _Evidence
+
+
+def _in_order(entries: Sequence[_Ranked], paths_of: PathLookup) -> list[_Ranked]:
+    """The entries by score; those of equal score by path, and within a file from top to bottom."""
+    scores = Counter(entry.score for entry in entries)
+    tied = {entry.file for entry in entries if scores[entry.score] > 1}
+    paths = paths_of(tied) if len(tied) > 1 else {}
+    return sorted(entries, key=lambda entry: (-entry.score, paths.get(entry.file, b""), entry.file, entry.place))
 
 
 def count_words(sources: Sequence[EvidenceSource], terms: Sequence[str]) -> WordCounts:
@@ -273,15 +301,6 @@ def with_use(candidates: Sequence[Candidate], central: Mapping[int, float]) -> l
             of_files[id(c.of_file)] = {**c.of_file, "central": central.get(c.file, 0.0)}
     # `_replace` is three times as slow, and there are hundreds.
     return [Candidate(c.piece, c.file, c.signals, of_files[id(c.of_file)], c.is_passage) for c in candidates]
-
-
-def _best_passages(segments: Sequence[_Evidence]) -> list[Candidate]:
-    """The best pieces of all documents, without a limit for each document."""
-    best = sorted(
-        ((-score, int(e.view.segment.piece_ids[i]), e, i) for e in segments for score, i in e.best_passages()),
-        key=lambda entry: entry[:2],
-    )
-    return [evidence.passage(i) for *_, evidence, i in best[:_MAX_PASSAGES]]
 
 
 def _weigh(sources: Sequence[EvidenceSource], query: StoreQuery) -> _Weights:
@@ -432,18 +451,17 @@ class _Evidence:
         return best
 
     def best_files(self, top_k: int, defining: Mapping[int, set[int]]) -> list[int]:
+        """The files with the most evidence, with all ties at the limit, and the files with a definition."""
         score = self.file_score
-        count = min(top_k, len(score))
-        best = np.argpartition(-score, count - 1)[:count] if count < len(score) else np.arange(len(score))
-        # Ties go to the file indexed first: the partition's order is arbitrary.
-        chosen = {int(i) for i in best if score[i] > 0}
+        least = np.partition(score, -top_k)[-top_k] if top_k < len(score) else 0.0
+        chosen = set(np.flatnonzero((score >= least) & (score > 0)).tolist())
         if defining:
             is_defining = among(self._segment.files, defining)
             chosen |= {int(i) for i in np.flatnonzero(is_defining) if score[i] >= 0}
         return sorted(chosen)
 
     def best_passages(self) -> list[tuple[float, int]]:
-        """The best pieces of documents, each with a score."""
+        """The best pieces of documents, each with a score, with all ties at the limit."""
         if not self._in_passages.any():
             return []
         segment = self._segment
@@ -457,11 +475,12 @@ class _Evidence:
             score += weight * (self._of_piece[name] if name in self._of_piece else self._of_file[name][owner])
         best = np.flatnonzero(seen & (score > 0))
         if len(best) > _MAX_PASSAGES:
-            # Ties at the limit go to the first pieces: hidden pieces must not influence the choice.
-            least = np.partition(score[best], -_MAX_PASSAGES)[-_MAX_PASSAGES]
-            above = best[score[best] > least]
-            best = np.concatenate([above, best[score[best] == least][: _MAX_PASSAGES - len(above)]])
+            best = best[score[best] >= np.partition(score[best], -_MAX_PASSAGES)[-_MAX_PASSAGES]]
         return [(score.item(i), i) for i in best.tolist()]
+
+    def file_of(self, piece: int) -> int:
+        """The number of a piece's file."""
+        return self._segment.files.item(self._segment.piece_files.item(piece))
 
     def _titles(self) -> NDArray[Any]:
         """For each document the share of the question's naming terms in the document's name."""

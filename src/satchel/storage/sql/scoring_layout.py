@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -20,10 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _Segment = TypeVar("_Segment")
-_MAX_SEGMENTS: Final = 8
-"""Every search visits each segment: from this number on, small segments are merged."""
-_SMALL_SHARE: Final = 0.1
-"""Of the largest segment's pieces: a smaller segment costs little to rebuild."""
+_GROWTH: Final = 2.0
+"""A segment stays if it is more than so many times as large as all smaller ones together: a search visits few segments,
+and each piece is merged only while its segment grows by half at least. A larger factor merges more often."""
 _GONE_SHARE: Final = 0.3
 """Of the files: with more of them deleted, a search would waste much time on masked rows."""
 _FLUSH_TERMS: Final = 1_000_000  # bounds memory: terms are sorted and counted in runs of this length
@@ -100,16 +101,7 @@ class _Field:
         order = np.argsort(hashes, kind="stable")
         rank = np.empty(len(order), np.uint32)
         rank[order] = np.arange(len(order), dtype=np.uint32)
-        terms = rank[terms]
-        by_term = np.argsort(terms, kind="stable")
-        present, sizes = np.unique(terms, return_counts=True)
-        return {
-            f"{name}.hashes": hashes[order][present],
-            f"{name}.offsets": np.concatenate(([0], np.cumsum(sizes))).astype(np.uint32),
-            f"{name}.documents": documents[by_term],
-            f"{name}.counts": counts[by_term],
-            f"{name}.lengths": lengths,
-        }
+        return _by_term(name, hashes[order], (rank[terms], documents, counts), lengths)
 
 
 class SearchArraysBuilder:
@@ -239,11 +231,82 @@ def _add_file(
 
 
 def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -> list[_Segment]:
-    """The segments to rebuild, by numbers of pieces: the small segments of many, or all if much is gone."""
+    """The segments to merge into one, by numbers of pieces: those of similar size, or all if much is gone."""
     if gone > _GONE_SHARE * max(files, 1):
         return list(sizes)
-    if len(sizes) < _MAX_SEGMENTS:
-        return []
-    largest = max(sizes.values())
-    small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]
-    return small or sorted(sizes, key=lambda segment: sizes[segment])[: len(sizes) // 2]
+    by_size = sorted(sizes, key=lambda segment: sizes[segment])
+    totals = list(accumulate(sizes[segment] for segment in by_size))
+    similar = [i for i in range(1, len(by_size)) if sizes[by_size[i]] <= _GROWTH * totals[i - 1]]
+    return by_size[: similar[-1] + 1] if similar else []
+
+
+@dataclass(frozen=True)
+class SegmentPart:
+    """The arrays of a segment to merge, and a mask of the files to take over."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    kept: NDArray[np.bool_]
+
+    @cached_property
+    def kept_pieces(self) -> NDArray[np.bool_]:
+        """A mask of the pieces to take over."""
+        return np.asarray(self.kept[self.arrays["piece_files"]])
+
+
+def merge(parts: Sequence[SegmentPart]) -> dict[str, NDArray[Any]]:
+    """The arrays of several segments as those of a single one, in this order; no text is read again."""
+    arrays = {name: _joined(parts, name, of_pieces=False) for name in ("files", "reading", scoring.PATH_WORDS)}
+    arrays |= {name: _joined(parts, name, of_pieces=True) for name in ("piece_ids", "vectors")}
+    arrays["piece_files"] = np.concatenate(
+        [
+            numbers[part.arrays["piece_files"][part.kept_pieces]]
+            for part, numbers in zip(parts, _renumbered([part.kept for part in parts]), strict=True)
+        ]
+    )
+    for name in (*scoring.PIECE_FIELDS, *scoring.FILE_FIELDS):
+        arrays |= _merged_field(parts, name, of_pieces=name in scoring.PIECE_FIELDS)
+    return arrays
+
+
+def _joined(parts: Sequence[SegmentPart], name: str, *, of_pieces: bool) -> NDArray[Any]:
+    return np.concatenate([part.arrays[name][part.kept_pieces if of_pieces else part.kept] for part in parts])
+
+
+def _renumbered(masks: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.uint32]]:
+    """For each row of each part its number among all rows taken over."""
+    starts = [0, *accumulate(int(np.count_nonzero(mask)) for mask in masks)]
+    return [(np.cumsum(mask) - 1 + start).astype(np.uint32) for mask, start in zip(masks, starts, strict=False)]
+
+
+def _merged_field(parts: Sequence[SegmentPart], name: str, *, of_pieces: bool) -> dict[str, NDArray[Any]]:
+    """The inverted lists of a field over the rows taken over."""
+    masks = [part.kept_pieces if of_pieces else part.kept for part in parts]
+    hashes = np.unique(np.concatenate([part.arrays[f"{name}.hashes"] for part in parts]))
+    terms, documents, counts = [], [], []
+    for part, mask, numbers in zip(parts, masks, _renumbered(masks), strict=True):
+        places = np.searchsorted(hashes, part.arrays[f"{name}.hashes"]).astype(np.uint32)
+        kept = mask[part.arrays[f"{name}.documents"]]
+        terms.append(np.repeat(places, np.diff(part.arrays[f"{name}.offsets"]))[kept])
+        documents.append(numbers[part.arrays[f"{name}.documents"][kept]])
+        counts.append(part.arrays[f"{name}.counts"][kept])
+    lengths = _joined(parts, f"{name}.lengths", of_pieces=of_pieces)
+    return _by_term(name, hashes, [np.concatenate(column) for column in (terms, documents, counts)], lengths)
+
+
+def _by_term(
+    name: str,
+    hashes: NDArray[np.uint64],
+    postings: Sequence[NDArray[Any]],
+    lengths: NDArray[np.uint32],
+) -> dict[str, NDArray[Any]]:
+    """The arrays of a field; a posting is the place of its term among the sorted hashes, its document and its count."""
+    terms, documents, counts = postings
+    order = np.argsort(terms, kind="stable")
+    present, sizes = np.unique(terms, return_counts=True)
+    return {
+        f"{name}.hashes": hashes[present],
+        f"{name}.offsets": np.concatenate(([0], np.cumsum(sizes))).astype(np.uint32),
+        f"{name}.documents": documents[order],
+        f"{name}.counts": counts[order],
+        f"{name}.lengths": lengths,
+    }

@@ -10,7 +10,7 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satchel.errors import IndexDamaged
-from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, View, in_steps
+from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, View, among, in_steps
 from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, mark_of
 
 _MAGIC: Final = b"SATCHELARRAYS 2\n"
@@ -126,17 +126,16 @@ class Segment(Columns):
         super().__init__(arrays)
         self.name = path.name
         self.vectors: NDArray[np.int8] = arrays["vectors"]
-        self._arrays = arrays
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
         """For each term hash the documents with the term in the field."""
-        known = self._arrays[f"{field}.hashes"]
+        known = self.arrays[f"{field}.hashes"]
         if not len(known):
             return [NO_POSTINGS] * len(hashes)
         terms = np.array(hashes, np.uint64)
         at = np.minimum(np.searchsorted(known, terms), len(known) - 1)
-        offsets = self._arrays[f"{field}.offsets"]
-        documents, counts = self._arrays[f"{field}.documents"], self._arrays[f"{field}.counts"]
+        offsets = self.arrays[f"{field}.offsets"]
+        documents, counts = self.arrays[f"{field}.documents"], self.arrays[f"{field}.counts"]
         postings = []
         for position, is_there in zip(at.tolist(), (known[at] == terms).tolist(), strict=True):
             first, last = (int(offsets[position]), int(offsets[position + 1])) if is_there else (0, 0)
@@ -297,20 +296,20 @@ class Derived:
         self._folder.mkdir(parents=True, exist_ok=True)
         since = manifest.generation
         gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", (since,)))}
-        newer = db.run("SELECT id FROM file WHERE workspace = ? AND generation > ?", since)
-        sizes = {segment: len(segment.piece_ids) for segment in segments}
+        newer = db.run("SELECT id FROM file WHERE workspace = ? AND generation > ? ORDER BY id", since).fetchall()
+        fresh = Columns(lay_out(db, [row[0] for row in newer], dimensions))
+        sizes = {segment: len(segment.piece_ids) for segment in (*segments, *([fresh] if newer else []))}
         merged = segments_to_merge(sizes, gone=len(gone), files=sum(len(segment.files) for segment in segments))
-        stored = {file for segment in segments if segment not in merged for file in segment.files.tolist()}
-        files = {file for segment in merged for file in segment.files.tolist() if file not in gone}
-        files.update(row[0] for row in newer)
-        names = [segment.name for segment in segments if segment not in merged]
-        if files:
-            stem = f"{generation:010d}-{os.getpid()}"
-            names.append(write_arrays(self._folder, stem, lay_out(db, sorted(files), dimensions)))
-        new = Manifest(generation, tuple(names), tuple(sorted(gone & stored)), mark_of(db, generation))
+        stay = [segment for segment in segments if segment not in merged]
+        new = _merged([segment for segment in sizes if segment in merged or segment is fresh], gone)
+        names = [segment.name for segment in stay]
+        if new is not None:
+            names.append(write_arrays(self._folder, f"{generation:010d}-{os.getpid()}", new))
+        stored = {file for segment in stay for file in segment.files.tolist()}
+        manifest = Manifest(generation, tuple(names), tuple(sorted(gone & stored)), mark_of(db, generation))
         part = self._folder / f"{self._current.name}.{os.getpid()}.part"
         with _new_file(part) as file:
-            file.write(new.encoded())
+            file.write(manifest.encoded())
         part.replace(self._current)
         self._sweep(names)
         return True
@@ -329,3 +328,13 @@ def refuse_lost_database(folder: Path) -> None:
     is_empty = not database.exists() or not database.stat().st_size
     if is_empty and (folder / "derived" / MANIFEST).exists():
         raise IndexDamaged(str(folder), f"{FILE_NAME} is missing or empty")
+
+
+def _merged(segments: Sequence[Columns], gone: Collection[int]) -> Mapping[str, NDArray[Any]] | None:
+    """The arrays of the segments together, without deleted files; None without any file."""
+    from satchel.storage.sql.scoring_layout import SegmentPart, merge
+
+    parts = [SegmentPart(segment.arrays, ~among(segment.files, gone)) for segment in segments]
+    if not any(part.kept.any() for part in parts):
+        return None
+    return parts[0].arrays if len(parts) == 1 and parts[0].kept.all() else merge(parts)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -249,12 +249,13 @@ class EmbeddedStore(RelationalReader):
             if writer.changed:
                 writer.seal()
 
-    def catch_up(self) -> bool:
+    def catch_up(self, *, partly: bool = False) -> bool:
         """Refresh the segments from the database; True if there was anything to do."""
         with self.lock(), map_sqlite_errors(self._folder):
             generation = self.generation
-            with self._db:
-                weigh_links(self._db, generation)
+            if not partly:
+                with self._db:
+                    weigh_links(self._db, generation)
             # What the segments are made from is on disk before they are: also after a power failure, or with a damaged
             # log, the database is never older than they.
             self._checkpoint()
@@ -307,7 +308,7 @@ class EmbeddedStore(RelationalReader):
             raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as the stored vectors")
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
-            candidates = gather(views, query, top_k, definitions)
+            candidates = gather(views, query, top_k, definitions, partial(of_files, rows, "path"))
             # Centrality is counted over all files, hidden files included: only the owner may see it.
             column = "central" if filters.readers is None else "0.0"
             central = of_files(rows, column, {candidate.file for candidate in candidates})
