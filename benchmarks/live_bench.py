@@ -130,8 +130,8 @@ def memory(tree: Path) -> dict[int, float]:
     """The megabytes (PSS) of one and of many servers on one repository after a question each, by their number."""
     sizes = {}
     with tempfile.TemporaryDirectory() as index:
-        with open_local(tree, index_dir=index) as client:
-            client.index()
+        with open_local(tree, index_dir=index) as satchel:
+            satchel.index()
         for count in (1, SERVERS):
             with ExitStack() as running:
                 clients = []

@@ -270,6 +270,11 @@ class SeveralRoots(Satchel):
 
     # -- the indexes
 
+    @property
+    def generation(self) -> int:
+        """The number of the last commit that the caller can see in the only folder."""
+        return self._only_folder().generation
+
     def _ready(self, asked: Question) -> tuple[str, ...]:
         """Notes about the indexes for an answer; raises IndexNotReady while too little of a root is indexed."""
         notes = self.refresh(asked.fresh, question=asked.query)
