@@ -12,7 +12,7 @@ from threading import Condition, Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from satchel.errors import IndexBusy, InvalidInput, SatchelError
+from satchel.errors import IndexBusy, IndexUnwritable, InvalidInput, SatchelError
 from satchel.text.visible import counted
 
 if TYPE_CHECKING:
@@ -132,9 +132,12 @@ class AutoIndex:
             run = self._run_or_join(asked_at, patience, watch, report)
         if report is None or run is None or run.error is None:
             return self.notes(run)
-        if not isinstance(run.error, IndexBusy):
+        if isinstance(run.error, IndexBusy):
+            report("another process is indexing; answering from the existing index", False)
+        elif _is_read_only(run.error) and self._can_answer():
+            report("the index is read-only and cannot be refreshed; answering from the existing index", False)
+        else:
             raise run.error
-        report("another process is indexing; answering from the existing index", False)
         return ()
 
     def _run_or_join(self, asked_at: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
@@ -248,6 +251,9 @@ class AutoIndex:
             run.problem = "the index run was stopped"
         except SatchelError as error:
             run.error = error
+            if _is_read_only(error):
+                run.problem = "the index is read-only and cannot be refreshed; this answer uses the existing index"
+                return
             run.problem = f"the index could not be refreshed: {error}"
         except BaseException as error:
             run.error = error
@@ -347,6 +353,10 @@ class AutoIndex:
                 watch(last_state)
             if is_done or monotonic() >= until:
                 return
+
+
+def _is_read_only(error: BaseException) -> bool:
+    return isinstance(error, IndexUnwritable) and error.is_read_only
 
 
 def usual_reasons() -> frozenset[str]:
