@@ -199,15 +199,19 @@ class IndexDamaged(IndexProblem):
 
 
 class IndexUnwritable(IndexProblem):
-    """The index cannot be written: no permission, or a full disk."""
+    """The index cannot be written: no permission, or a full disk.
 
-    def __init__(self, where: str, problem: str) -> None:
+    With `is_read_only`, the whole folder of the index may only be read; questions are still answered from it.
+    """
+
+    def __init__(self, where: str, problem: str, *, is_read_only: bool = False) -> None:
         super().__init__(
             f"{shown(where)}: the index cannot be written ({problem}); free disk space or choose another folder with "
             "--index-dir or SATCHEL_INDEX_DIR. Committed data is safe"
         )
         self.where = where
         self.problem = problem
+        self.is_read_only = is_read_only
 
 
 class StoreUnavailable(IndexProblem):

@@ -22,7 +22,14 @@ import pytest
 
 from satchel import ContextEngine, open_engine
 from satchel.assembly.units import elisions_in
-from satchel.errors import IndexBusy, IndexDamaged, StoreUnavailable, WorkspaceMissing
+from satchel.errors import (
+    IndexBusy,
+    IndexDamaged,
+    IndexTooNew,
+    IndexUnwritable,
+    StoreUnavailable,
+    WorkspaceMissing,
+)
 from satchel.indexing import parse
 from satchel.indexing.child_process import ChildProcess, RequestLimits
 from satchel.indexing.parse import read_outline
@@ -452,16 +459,80 @@ def test_an_index_that_may_not_be_written_is_said_to_be_so_and_left_as_it_is(ind
     for path in everything:
         path.chmod(0o500 if path.is_dir() else 0o400)
     try:
-        for arguments in (("index",), ("build", "zebra")):
+        done = satchel("index", work=indexed, first=WITHOUT_ROOTS_RIGHTS)
+        assert is_clear(done, 1, "the index cannot be written (it is read-only)")
+        assert "--index-dir" in done.stderr
+        for arguments in (("build", "zebra"), ("search", "zebra")):
             done = satchel(*arguments, work=indexed, first=WITHOUT_ROOTS_RIGHTS)
-            assert is_clear(done, 1, "the index cannot be written")
-            assert "--index-dir" in done.stderr
+            assert done.returncode == 0, done.stderr
+            assert "src/zebra.py" in done.stdout
+            assert "the index is read-only and cannot be refreshed; answering from the existing index" in done.stderr
+        status = satchel("status", work=indexed, first=WITHOUT_ROOTS_RIGHTS)
+        assert status.returncode == 0, status.stderr
+        assert "1 file new or changed" in status.stdout
         assert {path: path.read_bytes() for path in before} == before
     finally:
         for path in everything:
             path.chmod(0o700 if path.is_dir() else 0o600)
     with engine_of(indexed) as engine:
         assert engine.index().read == 1
+
+
+ASK_A_READ_ONLY_INDEX = """
+import json, os, sys
+import satchel
+
+with satchel.open(sys.argv[1], index_dir=sys.argv[2]) as client:
+    for _ in sys.stdin:
+        found = client.search("zebra okapi")
+        print(json.dumps([[hit.path for hit in found.hits], found.notes]), flush=True)
+"""
+
+
+@pytest.mark.usefixtures("rights")
+def test_a_reader_of_a_read_only_index_sees_what_its_owner_writes(indexed: Path) -> None:
+    folder = index_of(indexed)
+
+    def allow(is_writable: bool) -> None:
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod((0o700 if is_writable else 0o500) if path.is_dir() else (0o600 if is_writable else 0o400))
+
+    allow(is_writable=False)
+    line = [sys.executable, "-c", ASK_A_READ_ONLY_INDEX, str(indexed), indexes(indexed)]
+    line = [sys.executable, "-c", f"{WITHOUT_ROOTS_RIGHTS}\nimport os, sys\nos.execv(sys.argv[1], sys.argv[1:])", *line]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+
+        def ask() -> tuple[list[str], list[str]]:
+            print("ask", file=reader.stdin, flush=True)
+            paths, notes = json.loads(reader.stdout.readline())  # type: ignore[union-attr]
+            return paths, notes
+
+        assert ask()[0][0] == "src/zebra.py"
+        assert ask()[1] == []
+        (indexed / "src/new.py").write_text("def okapi():\n    return 1\n")
+        paths, notes = ask()
+        assert "src/new.py" not in paths
+        assert notes == ["the index is read-only and cannot be refreshed; this answer uses the existing index"]
+        with engine_of(indexed) as engine:  # root may write all the same
+            engine.index()
+        allow(is_writable=False)
+        assert "src/new.py" in ask()[0]
+        assert ask()[1] == []
+        reader.stdin.close()
+    allow(is_writable=True)
+
+
+def test_a_read_only_index_of_another_version_is_refused(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = index_of(indexed) / "truth.sqlite"
+    truth.connect_read_only(path).close()
+    monkeypatch.setattr(truth, "VERSION", truth.VERSION + 1)
+    with pytest.raises(IndexUnwritable, match="brought to version"):
+        truth.connect_read_only(path)
+    monkeypatch.setattr(truth, "VERSION", truth.VERSION - 2)
+    with pytest.raises(IndexTooNew):
+        truth.connect_read_only(path)
 
 
 @pytest.mark.usefixtures("rights")
@@ -1384,6 +1455,41 @@ def test_a_workspace_that_is_not_there_is_wrong_usage(work: Path) -> None:
     gone = "import os\nos.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
     assert is_clear(satchel("index", work=work, first=gone), 2, "the folder does not exist")
     assert not Path(indexes(work)).exists()
+
+
+def test_a_folder_that_is_deleted_and_made_again_is_read_again(engine: ContextEngine, work: Path) -> None:
+    shutil.rmtree(work)
+    write(work, {"src/zebra.py": "def okapi():\n    return 'okapi'\n", "new.py": "def quagga():\n    return 1\n"})
+    engine.index()
+    assert found(engine, "okapi")[0] == "src/zebra.py"
+    assert set(engine.store.files()) == {"src/zebra.py", "new.py"}
+    with engine_of(work) as another:
+        assert another.index().read == 0
+
+
+def test_a_root_inside_another_root_has_an_index_of_its_own(engine: ContextEngine, work: Path) -> None:
+    with engine_of(work / "src", index_dir=indexes(work)) as inner:
+        inner.index()
+        assert set(inner.store.files()) == {"zebra.py", "giraffe.py"}
+        write(work, {"src/okapi.py": "def okapi():\n    return 1\n"})
+        for each, path in ((inner, "okapi.py"), (engine, "src/okapi.py")):
+            assert each.index().read == 1
+            assert found(each, "okapi")[0] == path
+
+
+def test_a_clock_that_is_set_back_hides_no_change(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine_of(work) as engine:
+        with monkeypatch.context() as patch:
+            ahead = time.time_ns() + 86_400 * 10**9
+            patch.setattr("satchel.indexing.changes.time.time_ns", lambda: ahead)
+            engine.index()
+        path = work / "src/zebra.py"
+        path.write_text(path.read_text().replace("Count", "Sorts"))  # of the same length
+        assert engine.index().read == 1
+        assert "Sorts the stripes" in engine.search("stripes of a zebra").hits[0].content
+        (work / "src/okapi.py").write_text("def okapi():\n    return 1\n")
+        os.utime(work / "src/okapi.py", (1, 1))
+        assert engine.index().read == 1
 
 
 def test_a_home_folder_of_nobody_is_wrong_usage() -> None:

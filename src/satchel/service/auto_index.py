@@ -12,7 +12,7 @@ from threading import Condition, Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from satchel.errors import IndexBusy, IndexNotReady, InvalidInput, SatchelError
+from satchel.errors import IndexBusy, IndexNotReady, IndexUnwritable, InvalidInput, SatchelError
 from satchel.service.watching import FolderLooks
 from satchel.text.visible import counted
 
@@ -152,9 +152,12 @@ class AutoIndex:
             run = self._run_or_join(replace(new, began=monotonic()), asked_at + patience, watch, more_than)
         if report is None or run is None or run.error is None:
             return self.notes(run)
-        if not isinstance(run.error, IndexBusy):
+        if isinstance(run.error, IndexBusy):
+            report("another process is indexing; answering from the existing index", False)
+        elif _is_read_only(run.error) and self._is_complete():
+            report("the index is read-only and cannot be refreshed; answering from the existing index", False)
+        else:
             raise run.error
-        report("another process is indexing; answering from the existing index", False)
         return ()
 
     def _run_or_join(self, new: _Run, until: float, watch: Watch | None, more_than: int) -> _Run | None:
@@ -289,6 +292,9 @@ class AutoIndex:
             run.problem = "the index run was stopped"
         except SatchelError as error:
             run.error = error
+            if _is_read_only(error):
+                run.problem = "the index is read-only and cannot be refreshed; this answer uses the existing index"
+                return
             run.problem = f"the index could not be refreshed: {error}"
         except BaseException as error:
             run.error = error
@@ -400,6 +406,10 @@ class AutoIndex:
                 watch(last_state)
             if is_done or monotonic() >= until or (until < FOREVER and self.can_answer_before(until, more_than)):
                 return
+
+
+def _is_read_only(error: BaseException) -> bool:
+    return isinstance(error, IndexUnwritable) and error.is_read_only
 
 
 def usual_reasons() -> frozenset[str]:

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import apsw
 
@@ -153,6 +154,46 @@ def connect(path: Path) -> SqliteDatabase:
         return connection
 
 
+def is_read_only(path: Path) -> bool:
+    """True if this process may read the file, but write neither the file nor into its folder (also on a disk that
+    nobody may write)."""
+    return path.exists() and not any(os.access(place, os.W_OK) for place in (path, path.parent))
+
+
+def connect_to_read(path: Path) -> SqliteDatabase:
+    """A connection to an existing file, of any version, that writes nothing and makes no files beside it."""
+    # With an empty write-ahead log SQLite needs no files beside the database: `immutable` prevents creating them.
+    try:
+        has_log = os.stat(f"{path}-wal").st_size > 0
+    except OSError:
+        has_log = False
+    name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = SqliteDatabase(name, flags=flags, vfs=checksum_layer())
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.pragma("temp_store", "memory")
+        verify_checksums(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_read_only(path: Path) -> SqliteDatabase:
+    """A connection to a file of the current version that may only be read."""
+    with map_sqlite_errors(path):
+        connection = connect_to_read(path)
+        version = int(connection.pragma("user_version"))
+        if version == VERSION:
+            return connection
+        connection.close()
+        if version > VERSION:
+            raise IndexTooNew(str(path), version, VERSION)
+        problem = f"it has format version {version}, and has to be brought to version {VERSION}"
+        raise IndexUnwritable(str(path), problem, is_read_only=True)
+
+
 def verify_checksums(connection: apsw.Connection, path: Path) -> bool:
     """True if the pages have checksums; raises IndexDamaged if the file's header was changed to turn them off."""
     if connection.pragma("application_id") != _CHECKSUMMED:
@@ -226,6 +267,7 @@ class ThreadConnections:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.is_read_only = is_read_only(path)
         self._threads = threading.local()
         # Reentrant: this thread may give back an ended thread's connection (`__del__`) while it holds the lock.
         self._lock = threading.RLock()
@@ -245,7 +287,7 @@ class ThreadConnections:
             self._refuse_if_closed()
             if self._idle:
                 return self._idle.pop()
-        connection = connect(self._path)
+        connection = connect_read_only(self._path) if self.is_read_only else connect(self._path)
         with self._lock:
             self._open.append(connection)
         try:

@@ -5,13 +5,11 @@ Opening a store would create missing files and migrate old files; a diagnosis mu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 import apsw
 
@@ -24,11 +22,10 @@ from satchel.storage.sqlite.database_file import (
     FILE_NAME,
     VERSION,
     SqliteDatabase,
-    checksum_layer,
+    connect_to_read,
     damage_told_by,
     map_sqlite_errors,
     quick_check,
-    verify_checksums,
 )
 from satchel.storage.sqlite.segments import DamagedArrays, Derived, refuse_lost_database
 
@@ -88,19 +85,9 @@ def _inspected(folder: Path, connection: SqliteDatabase, version: int) -> IndexI
 
 @contextmanager
 def _connected(folder: Path) -> Iterator[SqliteDatabase]:
-    path = folder / FILE_NAME
-    # With an empty write-ahead log SQLite needs no files beside the database: `immutable` prevents creating them.
-    try:
-        has_log = os.stat(f"{path}-wal").st_size > 0
-    except OSError:
-        has_log = False
-    name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    connection = SqliteDatabase(name, flags=flags, vfs=checksum_layer())
+    connection = connect_to_read(folder / FILE_NAME)
     try:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        connection.pragma("temp_store", "memory")
-        verify_checksums(connection, path)
         yield connection
     finally:
         connection.close()

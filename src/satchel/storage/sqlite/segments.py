@@ -44,7 +44,8 @@ Stamp = tuple[FileVersion | None, ...]
 """The versions of the manifest and its segments."""
 
 
-def _version(file: int | Path) -> FileVersion | None:
+def file_version(file: int | Path) -> FileVersion | None:
+    """The version of a file; None if missing."""
     try:
         info = os.stat(file)
     except OSError:
@@ -92,7 +93,7 @@ def write_arrays(folder: Path, stem: str, arrays: Mapping[str, NDArray[Any]]) ->
 def open_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], FileVersion | None]:
     """The memory-mapped arrays of a file, and the version of the file; readable even after the file is deleted."""
     with path.open("rb") as file:
-        version = _version(file.fileno())
+        version = file_version(file.fileno())
         if version is None or version.size < len(_MAGIC) + 8:
             raise DamagedArrays("a segment is damaged: too short")
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -230,7 +231,7 @@ class Derived:
 
     def stamp(self, segments: Iterable[Segment]) -> Stamp:
         """The present versions of the manifest and of the files of these segments."""
-        return _version(self._current), *(_version(self._folder / segment.name) for segment in segments)
+        return file_version(self._current), *(file_version(self._folder / segment.name) for segment in segments)
 
     def open_for(self, db: SqliteDatabase) -> Opened:
         """The manifest and its segments; empty if none were made yet from this database.
@@ -238,12 +239,12 @@ class Derived:
         Raises DamagedArrays for files that cannot be used, and IndexDamaged for a database older than the manifest.
         """
         for left in reversed(range(_MAX_READS)):
-            before = _version(self._current)
+            before = file_version(self._current)
             try:
                 return self._open(db)
             except (DamagedArrays, OSError, KeyError) as error:
                 # A writer may have replaced the manifest and the segments: read the new manifest.
-                if left and _version(self._current) != before:
+                if left and file_version(self._current) != before:
                     continue
                 damage = str(error) if isinstance(error, DamagedArrays) else "a segment is missing or damaged"
                 raise DamagedArrays(damage) from error
@@ -262,7 +263,7 @@ class Derived:
         self.refuse_older(db)
         try:
             with self._current.open("rb") as file:
-                version, manifest = _version(file.fileno()), Manifest.decode(file.read())
+                version, manifest = file_version(file.fileno()), Manifest.decode(file.read())
         except FileNotFoundError:
             if db.fact(LAID_OUT):
                 raise DamagedArrays("the files are missing") from None
@@ -279,7 +280,7 @@ class Derived:
     def _segment(self, name: str) -> Segment:
         """A segment; its content is verified once for each version of the file."""
         verified = self._verified.get(name)
-        if verified is not None and verified.version == _version(self._folder / name):
+        if verified is not None and verified.version == file_version(self._folder / name):
             return verified
         return Segment(self._folder / name)
 

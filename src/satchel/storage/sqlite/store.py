@@ -44,6 +44,7 @@ from satchel.storage.sqlite.segments import (
     Derived,
     Opened,
     SegmentSource,
+    file_version,
     refuse_lost_database,
 )
 
@@ -147,6 +148,7 @@ class EmbeddedStore(RelationalReader):
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
         refuse_lost_database(folder)
         self._connections = ThreadConnections(folder / FILE_NAME)
+        self._database_version = file_version(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
         self._lock = threading.RLock()
         self._opened: Opened | None = None
@@ -203,6 +205,8 @@ class EmbeddedStore(RelationalReader):
             yield
             return
         path = self._folder / _LOCK_NAME
+        if self._connections.is_read_only:
+            raise IndexUnwritable(str(self._folder), "it is read-only", is_read_only=True)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -365,6 +369,7 @@ class EmbeddedStore(RelationalReader):
 
         Damaged segments are built again from the database.
         """
+        self._reopen_changed_database()
         for _ in range(_MAX_REFRESHES):
             generation = self.generation
             if self._opened is None or self._derived.stamp(self._opened.segments) != self._opened.stamp:
@@ -378,6 +383,14 @@ class EmbeddedStore(RelationalReader):
                 return generation
             self._opened = None
         raise IndexBusy(str(self._folder), "")
+
+    def _reopen_changed_database(self) -> None:
+        """Open a read-only database again after somebody else has written it: SQLite takes it for unchangeable."""
+        version = file_version(self._folder / FILE_NAME)
+        if self._connections.is_read_only and version != self._database_version and not self._db.in_transaction:
+            self._connections.close()
+            self._connections = ThreadConnections(self._folder / FILE_NAME)
+            self._database_version = version
 
     def _open_or_rebuild(self) -> Opened:
         try:
