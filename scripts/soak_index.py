@@ -186,10 +186,10 @@ def victim() -> None:
         os.write(1, json.dumps({"what": what, **more}).encode() + b"\n")
 
     class Telling(module.Indexer):
-        def _commit(self, batch: Any, report: Any) -> None:
-            super()._commit(batch, report)
+        def _commit(self, batch: Any, *more: Any) -> None:
+            super()._commit(batch, *more)
             held = {c.loaded.path: c.loaded.state.content_hash.hex() for c in batch.changes if c.loaded.state}
-            tell("commit", held=held, gone=list(batch.missing), generation=self._store.generation)
+            tell("commit", held=held, gone=list(batch.missing), generation=self.store.generation)
 
     module.Indexer = Telling  # type: ignore[misc]
     module._COMMIT_AT_FILES = COMMIT_AT  # type: ignore[misc]
@@ -522,7 +522,7 @@ class Soak:
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if b"ingest.parse" in (place / "cmdline").read_bytes() and mark in (place / "environ").read_bytes():
+                if b"indexing." in (place / "cmdline").read_bytes() and mark in (place / "environ").read_bytes():
                     found.append(int(place.name))
         return found
 
