@@ -107,7 +107,7 @@ def test_one_writer_at_a_time_through_the_pooler_and_beside_it(pooler: str, post
             TestPooledStore().commit(store, file_of("a.py", ["retry"]))
         TestPooledStore().commit(beside, file_of("b.py", ["retry"]))
         assert set(store.files()) == {"a.py", "b.py"}
-        assert store.generation == 2
+        assert store.generation == beside.generation >= 2
 
 
 def test_the_pooler_refuses_options_and_the_error_says_so(pooler: str) -> None:

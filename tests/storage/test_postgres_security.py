@@ -838,7 +838,8 @@ FOR_OWNERS: dict[str, Callable[[PostgresStore], object]] = {
     "history_head": lambda s: s.history_head(), "notes": lambda s: s.notes(), "files": lambda s: s.files(),
     "groups_of": lambda s: s.groups_of("ann"), "default_access": lambda s: s.default_access(),
     "holds_blocks": lambda s: s.holds_blocks(), "blocks_from": lambda s: s.blocks_from("vault:x"),
-    "records": lambda s: list(s.records()), "search_version": lambda s: s.search_version(Filters()),
+    "records": lambda s: list(s.records()), "generation_for": lambda s: s.generation_for(Filters()),
+    "search_version": lambda s: s.search_version(Filters()),
     "facts": lambda s: s.facts(), "check": lambda s: s.check(),
     "transfer": everything,
 }  # fmt: skip

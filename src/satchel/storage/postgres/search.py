@@ -12,7 +12,8 @@ decides in each transaction about the chunks visible to the user.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -290,6 +291,8 @@ class Search:
     _workspace: int
     _seen: VisibleWorkspace
     _query: StoreQuery
+    _reading_again: Callable[[], AbstractContextManager[None]] = nullcontext
+    """A transaction for a query after the first exchange, which may have ended its own."""
 
     @cached_property
     def _vector(self) -> str | None:
@@ -367,7 +370,8 @@ class Search:
         return scoring.gather([source], self._query, top_k, defining, self._paths_of)
 
     def _paths_of(self, files: Collection[int]) -> dict[int, bytes]:
-        return dict(self._execute(_PATHS, (self._workspace, list(files))).fetchall())
+        with self._reading_again():
+            return dict(self._execute(_PATHS, (self._workspace, list(files))).fetchall())
 
     def _ask_again(
         self, candidates: Sequence[Candidate], known: NDArray[np.int64]

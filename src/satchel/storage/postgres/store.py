@@ -200,7 +200,18 @@ class PostgresStore(RelationalReader):
         """Begin, enter and search in a single exchange with a cached view; raises StaleView if the view is outdated."""
         entrance = self._connections.reading
         with self._connections.checked_out() as connection, map_postgres_errors(self.where):
-            search = Search(connection, entrance.workspace, seen, query)
+
+            @contextmanager
+            def reading_again() -> Iterator[None]:
+                if connection.info.transaction_status:
+                    yield
+                    return
+                connection.execute(BEGIN_READING)
+                entrance.enter(connection, reading_as(filters.readers))
+                yield
+                connection.execute("ROLLBACK")  # after an error, the caller's
+
+            search = Search(connection, entrance.workspace, seen, query, reading_again)
             try:
                 with connection.pipeline():
                     connection.execute(BEGIN_READING)

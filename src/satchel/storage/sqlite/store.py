@@ -234,6 +234,8 @@ class EmbeddedStore(RelationalReader):
     def snapshot(self) -> Iterator[None]:
         """A context in which all reads of the calling thread see the same state."""
         with map_sqlite_errors(self._folder):
+            with self._lock:
+                self._reopen_changed_database()
             db = self._db
             if db.in_transaction:
                 yield
