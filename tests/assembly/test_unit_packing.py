@@ -256,3 +256,47 @@ def test_a_symbol_shows_its_definition_then_places_that_use_it(tmp_path: Path) -
     assert context.sources[0].name == "Backoff.next_delay"
     assert {source.path for source in context.sources} == {"backoff.py", "worker_3.py", "worker_6.py"}
     assert context.text.count("next_delay(") == 3
+
+
+RETRYING = '''"""Retrying requests."""
+
+
+class Retrying:
+    """Decides whether a failed request is sent again."""
+
+    def send_with_retry(self, request):
+        """Send a request, and retry the request as long as the policy allows."""
+        while self.is_transient(request.answer) and request.retries < self.longest:
+            request.retry()
+        return request.answer
+
+    def is_transient(self, answer):
+        """Time-outs and overloads pass by themselves."""
+        overloads = {429, 502, 503, 504}
+        return answer.status in overloads or answer.timed_out
+'''
+
+
+def test_the_members_beside_the_best_are_shown_while_there_is_room(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    filler = "\n".join(f"    def other_{i}(self):\n        return self.values[{i}] * {i}\n" for i in range(60))
+    (root / "retrying.py").write_text(f"{RETRYING}\n{filler}")
+    for name in ("pool", "shell", "page"):
+        (root / f"{name}.py").write_text(f"def {name}():\n    return '{name}'\n")
+    with opened(root) as client:
+        text = client.build("how does a request retry", token_budget=2000).text
+    assert "overloads = {429, 502, 503, 504}" in text
+
+
+@pytest.mark.parametrize("budget", [300, 500, 800, 1300])
+def test_members_of_one_class_never_cost_more_than_the_room(folder: Path, budget: int) -> None:
+    members = "\n".join(
+        f"    def compute_tide_{i}(self):\n        '''The tide of harbor {i}.'''\n        return self.tide({i})\n"
+        for i in range(30)
+    )
+    (folder / "tides.py").write_text(f"class Tides:\n    '''Computes the tides of harbors.'''\n\n{members}")
+    with opened(folder) as client:
+        context = client.build("compute the tide of a harbor", token_budget=budget)
+    assert context.tokens <= budget
+    assert "truncated" not in context.text

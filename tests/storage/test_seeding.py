@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from satchel.errors import IndexBusy, UnknownBlock
 from satchel.models.access import Effect
 from satchel.models.block import Action, Block, BlockType
 from satchel.models.search import Filters
 from satchel.service.engine import ContextEngine
-from satchel.service.factory.opening import open_engine
+from satchel.service.factory.opening import open_engine, place_of
+from satchel.service.settings import Settings
 from satchel.storage.sqlite.seeding import Seeding
 
 
@@ -51,7 +53,11 @@ def test_a_second_worktree_reads_only_what_differs_and_answers_as_an_index_from_
     (two / "pack" / "m4.py").unlink()
     with opened(two) as engine:
         report = engine.index()
-        assert (report.read, report.touched, report.dropped) == (1, 10, 1)
+        assert (report.read, report.touched, report.dropped) == (
+            1,
+            10,
+            0,
+        )  # the copy came without the file that is not here
         seeded = answers(engine)
         links = [path.stat().st_nlink for path in (tmp_path / "index").glob("*/derived/*.segment")]
         assert 2 in links
@@ -177,3 +183,45 @@ def test_a_grant_made_after_an_index_was_chosen_keeps_it_from_being_copied(
     monkeypatch.setattr(Seeding, "_candidates", grant_then)
     with opened(worktrees[1]) as engine:
         assert engine.index().read == 12
+
+
+def test_a_copy_holds_no_file_that_the_new_folder_ignores_not_even_before_its_first_run(
+    worktrees: tuple[Path, Path],
+) -> None:
+    (worktrees[1] / ".satchelignore").write_text("m4.py\n")
+    with opened(worktrees[1]) as engine:
+        engine.changes()  # starts from the copy
+        assert engine.store.generation
+        assert "pack/m4.py" not in engine.store.files()
+        assert "pack/m5.py" in engine.store.files()
+        with pytest.raises(UnknownBlock):
+            engine.expand("pack/m4.py")
+
+
+def test_an_index_that_was_removed_and_made_anew_is_not_spoiled_by_a_process_that_had_it_open(tmp_path: Path) -> None:
+    root = tree(tmp_path / "one")
+    with opened(root) as before:
+        for number in range(3):
+            (root / "pack" / "m0.py").write_text(f"def function_0():\n    return {number}\n")
+            before.index()
+        place_of(root, Settings(index_dir=str(tmp_path / "index"))).remove()
+        with opened(root) as anew:
+            anew.index()
+            with anew.workspace.edit() as edit:
+                edit.put(Block(id="plan", type=BlockType.PAGE, title="Plan of the harbor"))
+        (root / "pack" / "m1.py").write_text("def function_1():\n    return 11\n")
+        before.index()
+        assert before.store.block("plan", Filters()) is not None
+    with opened(root) as engine:
+        assert engine.store.block("plan", Filters()) is not None
+        assert engine.search("function_1").hits
+
+
+def test_an_index_is_not_removed_while_it_is_written(tmp_path: Path) -> None:
+    root = tree(tmp_path / "one")
+    place = place_of(root, Settings(index_dir=str(tmp_path / "index")))
+    with opened(root) as engine:
+        engine.index()
+        with engine.store.lock(), pytest.raises(IndexBusy):
+            place.remove()
+        assert engine.search("function_1").hits

@@ -73,6 +73,12 @@ def test_a_bracket_on_its_own_line_continues_the_signature_above() -> None:
     assert ("step_3();", ["fn f() {", "{", "impl<T> Json<T>"]) in parts
 
 
+def test_the_head_of_a_branch_may_go_on_in_the_next_line() -> None:
+    body = "\n".join(f"    step_{i}();" for i in range(14))
+    parts = parts_of(f"try\n{{\n{body}\n}}\ncatch (Error e)\n{{\n    give_up();\n    leave();\n}}")
+    assert ("give_up();", ["catch (Error e)", "try"]) in parts
+
+
 CODE_LINES = st.builds(
     "{}{}".format,
     st.sampled_from(["", "  ", "    ", "        ", "            "]),

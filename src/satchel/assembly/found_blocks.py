@@ -103,10 +103,9 @@ class FoundBlock:
         first, last = self.lines.first, self.lines.last
         if last - first < _MAX_LINES:
             return self.lines
-        return LineRun(
-            max(first, min(run.first for run in self.found) - _MAX_LINES // 4),
-            min(last, max(run.last for run in self.found) + _MAX_LINES // 4),
-        )
+        above = max(first, min(run.first for run in self.found) - _MAX_LINES // 4)
+        below = min(last, max(run.last for run in self.found) + _MAX_LINES // 4)
+        return LineRun(self.source.statement_start(above, first), below)
 
     @cached_property
     def text(self) -> str:

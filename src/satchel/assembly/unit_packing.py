@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from heapq import heappop, heappush
@@ -18,6 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.assembly.found_blocks import (
+    CALLABLE,
     MIN_BLOCK_CHARS,
     FoundBlock,
     Rendition,
@@ -74,6 +75,9 @@ _FILE_FRAME_TOKENS: Final = 20
 
 _PIECE_FRAME_TOKENS: Final = 18
 
+# Tokens of the fences around a unit and of the blank lines below it.
+_FENCE_TOKENS: Final = 9
+
 # Characters of a path per token.
 _PATH_CHARS_PER_TOKEN: Final = 4
 
@@ -111,6 +115,11 @@ _USE_PROBABILITY: Final = 0.1
 
 _MAX_USES: Final = 5
 
+# Of a file's need, at least for all members of the classes in which something was found.
+_SIBLINGS_NEED: Final = 0.2
+
+_MUCH_NEEDED: Final = 0.1  # of the file's need: such a member is offered early as it is
+
 # Least expected value of all tokens of a large budget: a token with less is more likely to distract than to help.
 # Whoever gives a larger budget wants more to be looked at, so the least value of a token falls with it. On the
 # development questions 0.12 shows 0.01 more of the expected files at 8,000 tokens, and half as much text again.
@@ -133,7 +142,7 @@ _MIN_COUNTED_PASSAGE_TOKENS: Final = 300
 _MIN_ROOM_TOKENS: Final = 30
 
 # Blocks of a file that are looked at, those with the most need: bounds the time of a question.
-_MAX_BLOCKS_PER_FILE: Final = 8
+_MAX_BLOCKS_PER_FILE: Final = 14
 
 # Characters of code per token, on the low side: in a small budget even a small file is too long to be one unit.
 _MIN_CHARS_PER_TOKEN: Final = 3
@@ -188,15 +197,14 @@ class UnitPacker:
         if self.symbol and not self.fill_all:
             _raise_uses(files, _SYMBOL_END.split(self.symbol)[-1])
         selection = _Selection(self, files, self.budget)
-        by_path: dict[str, list[FoundBlock]] = defaultdict(list)
-        for block in selection.chosen():
-            by_path[block.candidates[0].path or block.candidates[0].id].append(block)
-        units: list[Candidate] = []
-        unit_of: dict[int, Candidate] = {}
-        for blocks in by_path.values():
-            for members in together(blocks):
-                units.append(unit := self._unit(members))
-                unit_of |= {candidate.place: unit for block in members for candidate in block.candidates}
+        formed = self._formed(selection.chosen())
+        # Members of a class together cost its head, too: what was taken last is given back until all of it fits.
+        while self._cost(unit for unit, _ in formed) > self.budget and selection.give_back():
+            formed = self._formed(selection.taken())
+        units = [unit for unit, _ in formed]
+        unit_of = {
+            candidate.place: unit for unit, members in formed for block in members for candidate in block.candidates
+        }
         kept = {unit.place for unit in units}
         merged = {place: Merged(unit, Reason.COVERED) for place, unit in unit_of.items() if place not in kept}
         for twin, original in selection.twins.items():
@@ -208,6 +216,23 @@ class UnitPacker:
             if candidate.place not in kept and candidate.place not in merged
         }
         return Formed(units, dropped, merged)
+
+    def _formed(self, blocks: Sequence[FoundBlock]) -> list[tuple[Candidate, list[FoundBlock]]]:
+        """The units of the chosen blocks, file by file, each with its blocks."""
+        by_path: dict[str, list[FoundBlock]] = defaultdict(list)
+        for block in blocks:
+            by_path[block.candidates[0].path or block.candidates[0].id].append(block)
+        return [(self._unit(members), members) for of_file in by_path.values() for members in together(of_file)]
+
+    def _cost(self, units: Iterable[Candidate]) -> int:
+        """The tokens of units with their headings."""
+        tokens, paths = 0, set[str]()
+        for unit in units:
+            path = "" if unit.path in paths else f"### {unit.path} · "
+            heading = f"[00] {path}{unit.name} (lines {unit.first_line}-{unit.last_line}, {unit.elided} not shown)"
+            tokens += self.counter.count(heading) + self.counter.count(unit.text) + _FENCE_TOKENS
+            paths.add(unit.path)
+        return tokens
 
     def least(self, file: FileNeed) -> float:
         """The least expected value per token of a file."""
@@ -319,6 +344,8 @@ class _Selection:
     """The first definition of what was asked for by name."""
     texts: list[tuple[FoundBlock, frozenset[str]]] = field(default_factory=list)
     """The chosen blocks, each with its lines."""
+    takes: list[tuple[FoundBlock, Rendition | None]] = field(default_factory=list)
+    """The choices in order: a block, and its rendition before."""
     is_full: bool = False
     """True if no further block can fit."""
     twins: dict[int, int] = field(default_factory=dict)
@@ -336,7 +363,7 @@ class _Selection:
                     self._offer(file, block)
             self.is_full = self.room < _MIN_ROOM_TOKENS
             if self.is_full or not self.offers:
-                return [block for file in self.files for block in file.found if block.chosen] or self._smallest()
+                return self.taken() or self._smallest()
             offer = heappop(self.offers)
             # The best block is shown however little it is worth: an empty answer helps nobody.
             is_worth_it = offer.per_token >= self.packer.least(offer.file) or not self.texts
@@ -346,6 +373,19 @@ class _Selection:
                 self._offer(offer.file, offer.block)
                 if is_first and self.texts:
                     unread = _with_companions(unread, offer.block)
+
+    def taken(self) -> list[FoundBlock]:
+        """The blocks that are chosen now, file by file."""
+        return [block for file in self.files for block in file.found if block.chosen]
+
+    def give_back(self) -> bool:
+        """Undo the last choice; False if only the first is left."""
+        if len(self.takes) < 2:
+            return False
+        block, block.chosen = self.takes[-1][0], self.takes[-1][1]
+        self.takes.pop()
+        block.refused = True
+        return True
 
     def _may_be_best(self, file: FileNeed) -> bool:
         """True if a block of the file may be worth more per token than every offer, and than the least."""
@@ -378,8 +418,8 @@ class _Selection:
             self.definition = self.definition or block
         for rendition in self.packer.larger(block):
             worth = file.value_per_token(block, rendition, self.packer.known_share)
-            if block is self.definition and not block.chosen:
-                worth = math.inf  # what was asked for by name comes first
+            if block is self.definition:
+                worth = math.inf  # what was asked for by name comes first, as whole as it may be
             heappush(self.offers, _Offer(-worth, next(self.order), file, block, rendition, block.chosen))
 
     def _take(self, offer: _Offer) -> None:
@@ -390,19 +430,26 @@ class _Selection:
             block.is_twin = True
             twin.copies.append(block.candidates[0].path)
             return
-        frame = offer.file.frame(block)
         block.chosen = offer.rendition
-        shown = form_unit([block])[2]
+        name, _, shown = form_unit([block])
+        frame = 0 if offer.instead_of else self._frame(offer.file, block, name, shown)
         tokens = self.packer.counter.count(shown.text)
         cost = tokens - block.tokens + frame
         if cost > self.room or self._is_fragment(block, shown):
             block.chosen, block.refused = offer.instead_of, True
             return
         self.room -= cost
+        self.takes.append((block, offer.instead_of))
         if not offer.instead_of:
             self.texts.append((block, block.line_set))
         offer.file.is_open = True
         block.tokens = tokens
+
+    def _frame(self, file: FileNeed, block: FoundBlock, name: str, shown: UnitText) -> int:
+        """The tokens of a block's own heading, fence and separator."""
+        path = "" if file.is_open else f"### {block.candidates[0].path} · "
+        heading = f"[00] {path}{name} (lines {shown.first}-{shown.last}, {shown.elided} not shown)"
+        return self.packer.counter.count(heading) + _FENCE_TOKENS
 
     def _is_fragment(self, block: FoundBlock, shown: UnitText) -> bool:
         """True for a single short line: it says less than the heading above it. A page, or a block, may be short."""
@@ -541,7 +588,29 @@ class FileNeed:
                     known.candidates.append(candidate)
         if symbol:
             self._prefer_definition(source, blocks, symbol)
+        elif not source.is_prose:
+            self._add_siblings(source, blocks, worths)
         return list(blocks.values())
+
+    def _add_siblings(self, source: SourceText, blocks: dict[LineRun, FoundBlock], worths: LineWorths) -> None:
+        """Give the members beside those that are needed most a share, too: what was found may call what answers."""
+        parents = {block.span.parent for block in blocks.values() if block.span.qualified} - {WHOLE_FILE}
+        found = list(blocks)
+        siblings = []
+        for index in (member for parent in sorted(parents) for member in source.members(parent)):
+            span = source.spans[index]
+            lines = LineRun(span.first_line, span.last_line)
+            is_inside = any(run.first <= lines.last and lines.first <= run.last for run in found if run != lines)
+            if span.type in CALLABLE and source.chars(lines) > MIN_BLOCK_CHARS and not is_inside:
+                new = FoundBlock(source, span, lines, lines, found=[lines], candidates=self.candidates[:1])
+                block = blocks.get(lines, new)
+                siblings += [block] if block.share < _MUCH_NEEDED else []
+        worth_of = [worths.of_run(source, block.lines) for block in siblings]
+        for block, worth in zip(siblings, worth_of, strict=True):
+            # Half of it in equal parts: the answer may be in other words than the question.
+            part = 0.5 / len(siblings) + 0.5 * worth / (sum(worth_of) or 1.0)
+            block.share = max(block.share, _SIBLINGS_NEED * part)
+            blocks[block.lines] = block
 
     def _prefer_definition(self, source: SourceText, blocks: dict[LineRun, FoundBlock], symbol: str) -> None:
         """Give half of the need to the block that defines the name, found or not, and most of the rest to overloads."""

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from satchel.models.document import is_border
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
-from satchel.text.statements import CompletePart, LineRun, sentences_of, statements
+from satchel.text.statements import CompletePart, LineRun, continues_statement, sentences_of, statements
 from satchel.text.words import IDENTIFIER, terms_of
 
 ELISION_MARK: Final = "⋮"
@@ -56,6 +56,9 @@ MIN_UNIT_TOKENS: Final = 12
 
 # Characters of an elision line with the number of lines, their places and a name.
 _ELISION_CHARS: Final = 50
+
+# Lines above a long block's found lines in which the beginning of a statement is looked for.
+_MAX_STATEMENT_LINES: Final = 100
 
 # Lines on each side in which the ends of a found passage's sentences are looked for: sentences of contracts are long.
 _MAX_SENTENCE_LINES: Final = 16
@@ -264,6 +267,20 @@ class SourceText:
         before = [span for span in self.spans if span.last_line < lines.first]
         joined_lines = LineRun(before[-1].first_line, lines.last) if before else lines
         return joined_lines if self.chars(joined_lines) <= most_chars else lines
+
+    def statement_start(self, line: int, first: int) -> int:
+        """The line, or a line above it (`first` at most), where a statement of the block begins: the least indented."""
+        if self.is_prose:
+            return line
+        above = range(line, max(first, line - _MAX_STATEMENT_LINES) - 1, -1)
+        indents = {number: _indent_of(self.lines[number - 1]) for number in above if self.lines[number - 1].strip()}
+        least = min(indents.values(), default=0)
+        # The head of the block is less indented than its statements.
+        most = (
+            min((indent for indent in indents.values() if indent > least), default=least) if first in above else least
+        )
+        begins = (number for number, indent in indents.items() if indent <= most)
+        return next((number for number in begins if not continues_statement(self.lines[number - 1])), line)
 
     @cached_property
     def _firsts(self) -> list[int]:
@@ -496,6 +513,10 @@ class LineWorths:
         for part in found:
             total += _FOUND_LINE_WORTH * max(0, min(run.last, part.last) - max(run.first, part.first) + 1)
         return total
+
+
+def _indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def best_runs(

@@ -60,7 +60,8 @@ class FirstRunLayout:
     @classmethod
     def begun(cls, store: Store, found: int, to_read: int) -> FirstRunLayout | None:
         """The layout of a run that reads `to_read` of the found files; None if the store had a complete index."""
-        is_complete = store.generation > 0 and first_run_of(store) is None
+        # A grant raises the generation, too.
+        is_complete = bool(store.files()) and first_run_of(store) is None
         return None if is_complete else cls(store, found - to_read, found)
 
     def batch_limits(self, done: int) -> tuple[int, float]:

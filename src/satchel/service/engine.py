@@ -7,7 +7,7 @@ print(engine.build("where is the retry backoff computed").context)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -100,7 +100,7 @@ class ContextEngine:
         model: str = "gpt-4o",
         is_here: bool = True,
         cache: PreparedCache | None = None,
-        seed: Callable[[], bool] | None = None,
+        seed: Callable[[Callable[[], Collection[str]]], bool] | None = None,
     ) -> None:
         self.root = root
         self.folder = Folder(root, max_file_bytes, documents, is_here)
@@ -159,17 +159,20 @@ class ContextEngine:
 
     def changes(self) -> Changes:
         """Find the changes in the folder since the last index run."""
-        from satchel.indexing.changes import Lookout
-
         self._start_from_sibling()
-        folder = self.folder
-        return Lookout(self.folder_here(), self.store, folder.max_file_bytes, self._without, folder.documents).changes()
+        return self._compared_with_store()
 
     def _start_from_sibling(self) -> None:
         """Start a new index as a copy of the index of a similar folder, if there is one."""
         seed, self._seed = self._seed, None
         if seed is not None and not self.store.generation:
-            seed()
+            seed(lambda: self._compared_with_store().paths)
+
+    def _compared_with_store(self) -> Changes:
+        from satchel.indexing.changes import Lookout
+
+        folder = self.folder
+        return Lookout(self.folder_here(), self.store, folder.max_file_bytes, self._without, folder.documents).changes()
 
     def is_current(self, changes: Changes) -> bool:
         """True if the index reflects the folder, given the changes of the folder."""

@@ -314,7 +314,8 @@ class LocalSatchel(Satchel):
         While most of a first index run is ahead, a weak answer is not given: the question waits for more, as long as
         its patience lasts.
         """
-        until = monotonic() + (self.patience if self.index_notes is None else 0.0)
+        waits = self.index_notes is None and not self.quick
+        until = monotonic() + (self.patience if waits else 0.0)
         more_than = 0
         while True:
             notes = self._refresh(max(0.0, until - monotonic()), fresh, question, more_than)

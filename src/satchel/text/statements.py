@@ -31,6 +31,8 @@ _CONTINUES: Final = re.compile(
     r"\s*(?:[)\]}>{.,?:|]|&&|\|\||(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|end|done|fi|esac|then|do|in|of"
     r"|where|when|and|or|deriving)\b)"
 )
+_CLOSES: Final = re.compile(r"\s*(?:[)\]}>]+[;,)]*|end|done|fi|esac)\W*$")
+"""A line that only closes the statement above."""
 _LEADS: Final = re.compile(r"\s*(?://|/\*|\*|--|#|@|;|\"\"\")")
 """A line that belongs to the statement below: a comment, a decorator, an attribute."""
 
@@ -45,6 +47,11 @@ _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|[a-z][.)]|\([a-z0-9i
 _TABLE_ROW: Final = re.compile(r"\s*\|")
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
+
+
+def continues_statement(line: str) -> bool:
+    """True if the line goes on with the statement above it: a closing bracket, a branch, a chained call."""
+    return bool(_CONTINUES.match(line))
 
 
 class LineRun(NamedTuple):
@@ -98,15 +105,21 @@ class _Indented:
         """The parts of a statement below its head, branch by branch; brackets that close it belong to the last part."""
         borders = [head.lines.last, *self._at_or_before(head.lines.first, head.lines.last + 1, last), last + 1]
         parts: list[CompletePart] = []
+        first = 0  # of a branch's head that goes on in the next lines: `catch` above `{`
         for border, after in pairwise(borders):
             inner = self._with_text(border + 1, after - 1)
-            if border > head.lines.last and not inner and parts:
-                parts[-1] = parts[-1]._replace(lines=LineRun(parts[-1].lines.first, border))
-                continue
+            if border > head.lines.last and not inner:
+                if parts and not first and (_CLOSES.match(self._lines[border - 1]) or after > last):
+                    parts[-1] = parts[-1]._replace(lines=LineRun(parts[-1].lines.first, border))
+                    continue
+                if after <= last:
+                    first = first or border
+                    continue
             yield from parts
             # A branch (`else`, the `{` below a long signature) is the head of what follows it.
-            above = head if border == head.lines.last else CompletePart(LineRun(border, border), head)
+            above = head if border == head.lines.last else CompletePart(LineRun(first or border, border), head)
             parts = list(self.divided(border + 1, inner, above, depth)) if inner else [above]
+            first = 0
         yield from parts
 
     def _at_or_before(self, start: int, first: int, last: int) -> list[int]:

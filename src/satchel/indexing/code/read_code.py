@@ -87,8 +87,8 @@ _LINKS: Final = {
     "type": LinkKind.MENTIONS.value,
 }
 _DOCSTRING: Final = re.compile(r"[\s{:]*[rRuUbB]{0,2}(\"\"\"|'''|\"|')(.+?)(?:\1|\n\s*\n|\Z)", re.DOTALL)
-_COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$)|#\[|--|\{-|@[\w.]+(?:\([^()]*\))?\s*$)")
-_COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:\s|/|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
+_COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:[\s/<{@]|$)|#\[|--|\{-|@[\w.]+(?:\([^()]*\))?\s*$)")
+_COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:[\s/<{@]|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
 _COMMENT_LINE_OF_ELIXIR: Final = re.compile(r"\s*(?:#|@(?:doc|moduledoc|spec|impl|deprecated|typedoc)\b)")
 _MAX_COMMENT_LINE_CHARS: Final = 400  # of a line; no pattern should run over a line of minified code
 _COMMENT_LINES: Final = {"elixir": _COMMENT_LINE_OF_ELIXIR} | dict.fromkeys(
@@ -142,11 +142,14 @@ class _Lines:
         """For each row, the first row of the comment that ends right above the row, or the row itself."""
         text, match, top = self._text, self._comment.match, 0
         tops = [0]
+        is_open = False  # a blank line inside a comment does not end it
         for row, (start, after) in enumerate(pairwise(self.starts)):
-            end = min(after, start + _MAX_COMMENT_LINE_CHARS)
+            line = text[start : min(after, start + _MAX_COMMENT_LINE_CHARS)]
+            is_comment = match(line) is not None or (is_open and not line.strip())
             # What follows a comment on its line is code.
-            if match(text, start, end) is None or text[start:end].partition("*/")[2].strip():
+            if not is_comment or line.partition("*/")[2].strip():
                 top = row + 1
+            is_open = is_comment and "*/" not in line and (is_open or line.lstrip().startswith("/*"))
             tops.append(top)
         return tops
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from satchel.errors import (
     ExtraMissing,
+    IndexBusy,
     InvalidOption,
     MoveUnfinished,
     WorkspaceMissing,
@@ -83,7 +85,14 @@ class FolderPlace:
         return _checked(EmbeddedStore(self.folder))
 
     def remove(self) -> None:
-        """Remove the files of the index, and the folder if no more files are in the folder."""
+        """Remove the files of the index, and the folder if no more files are in the folder.
+
+        Raises IndexBusy while another process writes the index.
+        """
+        with _no_writer(self.folder):
+            self._remove_files()
+
+    def _remove_files(self) -> None:
         # The database goes last but one: what is left by an interrupted removal can be completed or removed again.
         databases = (*self.folder.glob("seed.part*"), *self.folder.glob("truth.sqlite*"))
         for path in (*self.folder.glob("derived/*"), *databases, self.folder / "write.lock"):
@@ -91,6 +100,23 @@ class FolderPlace:
         for place in (self.folder / "derived", self.folder):
             with suppress(OSError):
                 place.rmdir()
+
+
+@contextmanager
+def _no_writer(folder: Path) -> Iterator[None]:
+    """Hold the write lock of an index folder, if there is one; raises IndexBusy while another process holds it."""
+    try:
+        handle = os.open(folder / "write.lock", os.O_RDWR)
+    except OSError:  # never written, or on a read-only medium
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise IndexBusy(str(folder), "") from error
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,14 +42,19 @@ def _vectors_of(embedder: Embedder, settings: Settings) -> str:
     return "\0".join((settings.embedder, settings.embedder_url, embedder.name, str(embedder.dimensions)))
 
 
-def seeding(folder: Path | None, store: Any, root: Path, embedder: Embedder) -> Callable[[], bool] | None:
-    """The function that starts a new index in a folder as a copy of a similar index; None for a database."""
+def seeding(
+    folder: Path | None, store: Any, root: Path, embedder: Embedder
+) -> Callable[[Callable[[], Collection[str]]], bool] | None:
+    """The function that starts a new index in a folder as a copy of a similar index; None for a database.
+
+    Its argument gives the paths that the folder has: a copy holds no other file.
+    """
     if folder is None:
         return None
 
-    def seed() -> bool:
+    def seed(present: Callable[[], Collection[str]]) -> bool:
         from satchel.storage.sqlite.seeding import Seeding
 
-        return Seeding(store, folder, root, embedder.name, embedder.dimensions).run()
+        return Seeding(store, folder, root, present, embedder.name, embedder.dimensions).run()
 
     return seed

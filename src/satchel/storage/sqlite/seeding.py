@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,15 @@ from satchel.indexing.prepared_files import reader_version
 from satchel.indexing.tree_sketch import likeness, sketch_of
 from satchel.models.files import READER, SKETCH
 from satchel.ports.transfer import MOVING
-from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, checksum_layer, verify_checksums
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, decoded
+from satchel.storage.sqlite.database_file import (
+    FILE_NAME,
+    VERSION,
+    SqliteWriter,
+    checksum_layer,
+    connect,
+    verify_checksums,
+)
 from satchel.storage.sqlite.segments import MANIFEST, DamagedArrays, Manifest
 from satchel.storage.sqlite.store import EmbeddedStore
 
@@ -46,6 +54,8 @@ class Seeding:
     store: EmbeddedStore
     folder: Path
     root: Path
+    present: Callable[[], Collection[str]]
+    """Gives the paths of the files in the new folder: the copy holds no others, not even until the first run ends."""
     embedder: str
     dimensions: int
 
@@ -96,6 +106,7 @@ class Seeding:
                 if not self._is_wanted(db):
                     return False  # something of users has come since the index was chosen
                 _copy_database(db, part)
+                _drop_all_but(part, self.present())
                 # Killed after this line, the index is whole, and the next run makes the segments.
                 self.store.replace_contents(part)
                 _link_segments(other / "derived", self.folder / "derived")
@@ -130,6 +141,20 @@ def _copy_database(db: apsw.Connection, part: Path) -> None:
         with copy:
             copy.execute("UPDATE file SET read_ns = 0")
             copy.execute("DELETE FROM fact WHERE name IN ('sources', 'skipped') OR name LIKE 'imported %'")
+
+
+def _drop_all_but(part: Path, present: Collection[str]) -> None:
+    """Drop the files of the other folder that are not in this one, before anybody can ask the copy."""
+    with closing(connect(part)) as copy:
+        rows = copy.run(f"SELECT path FROM file WHERE workspace = ? AND {IN_FILES}", FIRST_PATH)
+        stored = [decoded(path) for (path,) in rows]
+        writer = SqliteWriter(copy, int(copy.fact("generation") or 0) + 1)
+        with copy:
+            for path in set(stored).difference(present):
+                writer.drop(path)
+            if writer.changed:
+                writer.seal()
+        copy.pragma("wal_checkpoint(truncate)")
 
 
 def _backup(source: apsw.Connection, target: apsw.Connection) -> None:

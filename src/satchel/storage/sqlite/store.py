@@ -148,7 +148,6 @@ class EmbeddedStore(RelationalReader):
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
         refuse_lost_database(folder)
         self._connections = ThreadConnections(folder / FILE_NAME)
-        self._database_version = file_version(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
         self._lock = threading.RLock()
         self._opened: Opened | None = None
@@ -160,7 +159,8 @@ class EmbeddedStore(RelationalReader):
         self._of_types: dict[tuple[str, ...], list[NDArray[np.bool_]]] = {}
         try:
             with map_sqlite_errors(folder):
-                self._derived.refuse_older(self._db)
+                self._derived.refuse_older(self._db)  # the first connection makes the file
+            self._database_version = file_version(folder / FILE_NAME)
             self._check_after_kill()
         except BaseException:
             self.close()
@@ -204,6 +204,8 @@ class EmbeddedStore(RelationalReader):
         if getattr(self._writing, "now", False):
             yield
             return
+        with map_sqlite_errors(self._folder), self._lock:
+            self._reopen_changed_database()
         path = self._folder / _LOCK_NAME
         if self._connections.is_read_only:
             raise IndexUnwritable(str(self._folder), "it is read-only", is_read_only=True)
@@ -387,12 +389,29 @@ class EmbeddedStore(RelationalReader):
         raise IndexBusy(str(self._folder), "")
 
     def _reopen_changed_database(self) -> None:
-        """Open a read-only database again after somebody else has written it: SQLite takes it for unchangeable."""
-        version = file_version(self._folder / FILE_NAME)
-        if self._connections.is_read_only and version != self._database_version and not self._db.in_transaction:
-            self._connections.close()
-            self._connections = ThreadConnections(self._folder / FILE_NAME)
-            self._database_version = version
+        """Open another database in place of the file, and a read-only one that somebody else has written.
+
+        A removed index may have been made anew: what is written to the removed file would be lost. A read-only file is
+        unchangeable to SQLite.
+        """
+        version, known = file_version(self._folder / FILE_NAME), self._database_version
+        is_same_file = version is not None and known is not None and version.inode == known.inode
+        is_unchanged = is_same_file and (version == known or not self._connections.is_read_only)
+        if is_unchanged or self._db.in_transaction:
+            return
+        refuse_lost_database(self._folder)
+        self._connections.close()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._connections = ThreadConnections(self._folder / FILE_NAME)
+        self._forget_contents()
+        self._database_version = file_version(self._folder / FILE_NAME)
+
+    def _forget_contents(self) -> None:
+        """Drop what was cached of the database, and open the database again."""
+        self._opened, self._access, self._views_of = None, _AccessCache(), ()
+        self._cached_views.clear()
+        self._of_types.clear()
+        self._derived.refuse_older(self._db)
 
     def _open_or_rebuild(self) -> Opened:
         try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from satchel.assembly.units import ELISION_MARK
 from satchel.models.block import TASK_TYPES, Block
 from satchel.models.chunk import Trim
 from satchel.models.context import Reason
@@ -151,7 +152,7 @@ class SemanticCollector:
         question = understand(search_text(request, next(iter(self._context.focused), None)))
         sections = sections_of(hits, self.store, self._context.filters, left_out, self._context.page_cache)
         ranked = rank_sections(question, sections, self._context.embedder)
-        return [
+        items = [
             self._section_item(entry, question, most_chars)
             for entry, most_chars in _widened(
                 ranked,
@@ -160,6 +161,13 @@ class SemanticCollector:
                 # What is around a focused block is shown by the focus collector.
                 widens=not self._context.focused,
             )
+        ]
+        # A heading above nothing but an elision line tells nothing: its sections are items of their own.
+        return [
+            replace(item, relevance=item.relevance * _HEADING_ALONE_SHARE)
+            if item.elided and _is_heading_alone(item.content)
+            else item
+            for item in items
         ]
 
     def _section_item(self, ranked: RankedSection, question: ParsedQuestion, most_chars: int) -> ContextItem:
@@ -235,6 +243,9 @@ class SemanticCollector:
         )
 
 
+_HEADING_ALONE_SHARE: Final = 0.001  # below every threshold: it is shown only if nothing else is found
+
+
 class DatedTask(NamedTuple):
     """A task with the state and the date that a question asks for."""
 
@@ -285,6 +296,11 @@ def _until(now: datetime, days: int | None) -> datetime | None:
     """The end of a period of `days` days, counting today as the first; None without a period."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return None if days is None else midnight + timedelta(days=days)
+
+
+def _is_heading_alone(text: str) -> bool:
+    """True if only headings and elision lines have text."""
+    return all(not line.strip() or line.startswith(("#", ELISION_MARK)) for line in text.split("\n"))
 
 
 def _part(item: ContextItem, text: str) -> ContextItem:
