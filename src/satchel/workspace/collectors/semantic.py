@@ -243,7 +243,7 @@ class SemanticCollector:
         )
 
 
-_HEADING_ALONE_SHARE: Final = 0.001  # below every threshold: it is shown only if nothing else is found
+_HEADING_ALONE_SHARE: Final = 0.05  # below nearly every section with a text
 
 
 class DatedTask(NamedTuple):
