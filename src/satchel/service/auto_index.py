@@ -209,7 +209,7 @@ class AutoIndex:
 
     @staticmethod
     def _is_unfinished(run: _Run) -> bool:
-        return not run.is_done or isinstance(run.error, IndexBusy)
+        return not run.is_done or isinstance(run.error, (IndexBusy, IndexUnwritable))
 
     def notes(self, run: _Run | None = None) -> tuple[str, ...]:
         """Notes about the state of the index for an answer given now."""

@@ -168,8 +168,11 @@ class SeveralRoots(Satchel):
 
     @property
     def auto_index(self) -> JointIndex:
-        """Scheduler of the index runs of all roots."""
-        return JointIndex(tuple(client.auto_index for client in self.roots.clients), self.roots.shown_labels)
+        """Scheduler of the index runs of the roots that the caller may read: nobody waits for another's index."""
+        readable = range(len(self.roots.clients)) if self.caller.is_owner else self._readable()
+        labels = self.roots.shown_labels
+        members = tuple(self.roots.clients[root].auto_index for root in readable)
+        return JointIndex(members, tuple(labels[root] for root in readable))
 
     @property
     def engine(self) -> ContextEngine:
@@ -195,35 +198,35 @@ class SeveralRoots(Satchel):
     @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """Build one context for a question from all roots."""
-        asked = question_from(Question, question, options)
-        if asked.workspace_options:
-            return self._built_by_one(asked)
+        full_question = question_from(Question, question, options)
+        if full_question.workspace_options:
+            return self._built_by_one(full_question)
         views = self._readable()
-        asked = asked.asked_by(self.caller.asking(asked.user))
-        notes = self._ready(asked)
-        filters = self._filters(views, asked)
+        full_question = full_question.asked_by(self.caller.asking(full_question.user))
+        notes = self._ready(full_question)
+        filters = self._filters(views, full_question)
         built: Context = PieceContextBuilder(self.roots.searcher).build(
-            asked.query,
-            answering.options_for(self.settings, asked),
+            full_question.query,
+            answering.options_for(self.settings, full_question),
             filters=filters,
-            expand_to_symbol=asked.expand == "symbol",
-            counter=self.roots.clients[self.roots.primary].counter_for(asked),
-            min_sufficiency=asked.min_sufficiency or 0.0,
+            expand_to_symbol=full_question.expand == "symbol",
+            counter=self.roots.clients[self.roots.primary].counter_for(full_question),
+            min_sufficiency=full_question.min_sufficiency or 0.0,
         )
-        skipped = self._skipped_notes(views, asked, filters, answering.best_relevance(built))
+        skipped = self._skipped_notes(views, full_question, filters, answering.best_relevance(built))
         return with_index_notes(replace(built, notes=(*built.notes, *skipped)), notes)
 
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """Return the pieces of all roots with the highest relevance to a question."""
-        asked = question_from(Question, question, options)
+        full_question = question_from(Question, question, options)
         views = self._readable()
-        asked = asked.asked_by(self.caller.asking(asked.user))
-        notes = self._ready(asked)
-        filters = self._filters(views, asked)
-        result = answering.hits_of(self.roots.searcher, self.settings, asked, filters)
+        full_question = full_question.asked_by(self.caller.asking(full_question.user))
+        notes = self._ready(full_question)
+        filters = self._filters(views, full_question)
+        result = answering.hits_of(self.roots.searcher, self.settings, full_question, filters)
         best = max((hit.relevance for hit in result.hits), default=0.0)
-        skipped = self._skipped_notes(views, asked, filters, best)
+        skipped = self._skipped_notes(views, full_question, filters, best)
         return replace(result, notes=(*notes, *result.notes, *skipped))
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
@@ -275,9 +278,9 @@ class SeveralRoots(Satchel):
         """The number of the last commit that the caller can see in the only folder."""
         return self._only_folder().generation
 
-    def _ready(self, asked: Question) -> tuple[str, ...]:
+    def _ready(self, full_question: Question) -> tuple[str, ...]:
         """Notes about the indexes for an answer; raises IndexNotReady while too little of a root is indexed."""
-        notes = self.refresh(asked.fresh, question=asked.query)
+        notes = self.refresh(full_question.fresh, question=full_question.query)
         if not_ready := self.auto_index.not_ready():
             raise not_ready
         return notes
@@ -403,8 +406,10 @@ class SeveralRoots(Satchel):
         for root, view in views.items():
             include, exclude = self._globs(root, question.include), self._globs(root, question.exclude)
             if include or not question.include:
-                asked = replace(question, include=include, exclude=exclude)
-                own[root] = answering.seen_by(view.engine, asked.user, answering.filters_for(view.settings, asked))
+                full_question = replace(question, include=include, exclude=exclude)
+                own[root] = answering.seen_by(
+                    view.engine, full_question.user, answering.filters_for(view.settings, full_question)
+                )
         return JointFilters(of_roots=tuple(own))
 
     def _globs(self, root: int, globs: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Intent of a question, recognized by words: tasks and their state, references to the screen or to earlier turns."""
+"""What a question says, by its words, of tasks and their state, of the screen, and of earlier turns."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _COMMANDS: Final = frozenset(
 )
 
 
-class Intent(NamedTuple):
-    """The recognized intent of a question."""
+class TaskIntent(NamedTuple):
+    """What a question says about tasks, about the screen, and about earlier turns."""
 
     tasks: bool = False
     overdue: bool = False
@@ -58,10 +58,10 @@ class Intent(NamedTuple):
         return self.overdue or self.due
 
 
-def intent_of(query: str) -> Intent:
+def intent_of(query: str) -> TaskIntent:
     """The intent of a question."""
     overdue = bool(_OVERDUE.search(query)) and bool(_TASKS.search(query) or _UNFINISHED.search(query))
-    return Intent(
+    return TaskIntent(
         tasks=bool(_TASKS.search(query)),
         overdue=overdue,
         due=bool(_DUE.search(query)) and bool(_TASKS.search(query) or _ASKING.search(query)),
