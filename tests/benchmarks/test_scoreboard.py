@@ -124,6 +124,11 @@ class TestIntegrity:
         assert stands(Shown(text=text, path="a.py", first=3, last=99), corpus) is False
         assert stands(Shown(text=text, path="a.py"), corpus) is None
 
+    def test_an_elision_line_stands_where_its_own_numbers_say(self, corpus: Corpus) -> None:
+        text = "def alpha(value):\n⋮ 2 lines (4-5)"
+        assert stands(Shown(text=text, path="a.py", first=3, last=5), corpus) is True
+        assert stands(Shown(text=text, path="a.py", first=3, last=6), corpus) is False
+
     def test_a_passage_that_begins_within_a_line_is_right(self, corpus: Corpus) -> None:
         assert stands(Shown(text="alpha(value):\n    first = val", path="a.py", first=3, last=4), corpus) is True
 
