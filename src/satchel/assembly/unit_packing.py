@@ -70,7 +70,7 @@ _PASSAGE_EXCERPT_SHARE: Final = 0.35
 # Weight of the question's words against plain length in the value of the lines shown.
 _WORTH_WEIGHT: Final = 0.6
 
-# Tokens of a heading without its path, a fence and a separator: of a new file, and of a further piece of the same file.
+# Estimated tokens of a heading without its path, a fence and a separator: of a new file, and of a further piece of it.
 _FILE_FRAME_TOKENS: Final = 20
 
 _PIECE_FRAME_TOKENS: Final = 18
@@ -228,11 +228,16 @@ class UnitPacker:
         """The tokens of units with their headings."""
         tokens, paths = 0, set[str]()
         for unit in units:
-            path = "" if unit.path in paths else f"### {unit.path} · "
-            heading = f"[00] {path}{unit.name} (lines {unit.first_line}-{unit.last_line}, {unit.elided} not shown)"
-            tokens += self.counter.count(heading) + self.counter.count(unit.text) + _FENCE_TOKENS
+            path = "" if unit.path in paths else unit.path
+            lines = f"lines {unit.first_line}-{unit.last_line}, {unit.elided} not shown"
+            tokens += self.frame_tokens(path, unit.name, lines) + self.counter.count(unit.text)
             paths.add(unit.path)
         return tokens
+
+    def frame_tokens(self, path: str, name: str, lines: str) -> int:
+        """The tokens of a unit's heading, fence and separator; without a path for a further unit of a file."""
+        place = f"### {path} · " if path else ""
+        return self.counter.count(f"[00] {place}{name} ({lines})") + _FENCE_TOKENS
 
     def least(self, file: FileNeed) -> float:
         """The least expected value per token of a file."""
@@ -447,9 +452,9 @@ class _Selection:
 
     def _frame(self, file: FileNeed, block: FoundBlock, name: str, shown: UnitText) -> int:
         """The tokens of a block's own heading, fence and separator."""
-        path = "" if file.is_open else f"### {block.candidates[0].path} · "
-        heading = f"[00] {path}{name} (lines {shown.first}-{shown.last}, {shown.elided} not shown)"
-        return self.packer.counter.count(heading) + _FENCE_TOKENS
+        path = "" if file.is_open else block.candidates[0].path
+        lines = f"lines {shown.first}-{shown.last}, {shown.elided} not shown"
+        return self.packer.frame_tokens(path, name, lines)
 
     def _is_fragment(self, block: FoundBlock, shown: UnitText) -> bool:
         """True for a single short line: it says less than the heading above it. A page, or a block, may be short."""
@@ -537,7 +542,7 @@ class FileNeed:
         added = block.share * (rendition.value - block.value) * (1 - known_share)
         if not self.is_open and block is self.found[0]:
             added += known_share
-        cost = rendition.tokens - block.tokens + self.frame(block)
+        cost = rendition.tokens - block.tokens + self.estimated_frame(block)
         least = _MIN_COUNTED_PASSAGE_TOKENS if self.is_passage else _MIN_COUNTED_TOKENS
         return self.probability * added / max(least, cost)
 
@@ -546,8 +551,8 @@ class FileNeed:
         """True for a passage of a document, which has a probability of its own."""
         return self.candidates[0].is_passage
 
-    def frame(self, block: FoundBlock) -> int:
-        """The tokens of the heading that the block's first rendition needs."""
+    def estimated_frame(self, block: FoundBlock) -> int:
+        """The tokens of the heading that the block's first rendition needs, without counting: for offers."""
         if block.chosen:
             return 0
         path_tokens = len(self.candidates[0].path) // _PATH_CHARS_PER_TOKEN
