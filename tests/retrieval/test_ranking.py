@@ -79,7 +79,7 @@ def test_reasons_are_in_words_and_add_up_what_says_the_same() -> None:
     assert reasons_of(signals, "src/net/retry.py:3-9") == [
         ("it is a test, which was not asked for", -2.0),
         ("the file's name is *retry*", 1.5),
-        ("it is about the same subject, in whatever words", 0.75),
+        ("its meaning is similar", 0.75),
     ]
     assert reasons_of({"folder": 1.0}, "src/net/retry.py")[0][0] == "it is in *src/net*"
     assert reasons_of({"folder": 1.0}, "Makefile")[0][0] == "it is in the uppermost folder"

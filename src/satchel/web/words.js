@@ -40,9 +40,9 @@ export const SIGNALS = {
   best_coverage: "it has the question's words",
   best_name: "what it defines is called by the question's words",
   best_name_precision: "what it defines is called by the question's words",
-  best_meaning: "it is about the same subject, in whatever words",
+  best_meaning: "its meaning is similar",
   second_text: "it has the question's words",
-  second_meaning: "it is about the same subject, in whatever words",
+  second_meaning: "its meaning is similar",
   stem: "the file's name is {name}",
   file_name: "the file's name is {name}",
   file_name_rarity: "the file's name is {name}",
@@ -83,7 +83,7 @@ export const SIGNALS = {
   unknown: "its language is not known",
   relative_file_text: "the rest of the file has the question's words, too",
   relative_text: "it has the question's words",
-  relative_meaning: "it is about the same subject, in whatever words",
+  relative_meaning: "its meaning is similar",
   relative_file_coverage: "the rest of the file has the question's words, too",
   relative_coverage: "it has the question's words",
   relative_name: "what it defines is called by the question's words",
@@ -92,10 +92,10 @@ export const SIGNALS = {
   relative_trace: "it is in the stack trace",
   first_file_text: "the rest of the file has the question's words, too",
   first_text: "it has the question's words",
-  first_meaning: "it is about the same subject, in whatever words",
+  first_meaning: "its meaning is similar",
   lead_text: "it has the question's words",
   lead_coverage: "it has the question's words",
-  lead_meaning: "it is about the same subject, in whatever words",
+  lead_meaning: "its meaning is similar",
 };
 
 /** What to do about a problem, by its code. */
