@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import satchel
 from satchel.errors import InvalidOption
 from satchel.service.settings import Settings, configure, index_folder
 from tests.support.places import ROOT
@@ -85,3 +86,9 @@ def test_a_project_may_neither_name_a_tokenizer_file_nor_raise_a_limit(tmp_path:
     assert configure(tmp_path, environ={}).settings.max_file_bytes == 50_000_000
     (tmp_path / "satchel.toml").write_text("max_file_bytes = 1000\n")
     assert configure(tmp_path, environ={}).settings.max_file_bytes == 1000
+
+
+def test_a_folder_may_be_given_as_a_path(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    with satchel.open(tmp_path / "work", index_dir=tmp_path / "index"):
+        assert (tmp_path / "index").is_dir()

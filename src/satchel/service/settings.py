@@ -248,6 +248,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
 def _typed(name: str, value: Any, origin: str) -> Any:
     """Convert a value to the type of the setting and check its range; text comes from the environment."""
     expected_type = _TYPES[name]
+    value = os.fspath(value) if isinstance(value, os.PathLike) else value
     try:
         if expected_type is dict:
             return _context_changes(value)
