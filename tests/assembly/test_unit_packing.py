@@ -187,6 +187,33 @@ def test_imports_and_closing_brackets_are_no_answer(tmp_path: Path) -> None:
     assert "import harbor" not in context.text
 
 
+@pytest.mark.parametrize(
+    ("name", "opening", "imported", "function"),
+    [
+        ("a.php", "<?php\n\nnamespace Harbor\\Pilot;\n", "use Harbor\\Pilot\\Crew{};", "function moor($ship)\n{"),
+        ("a.go", "package pilot\n\nimport (", '\tcrew{} "harbor/pilot"', ")\n\nfunc moor(ship Ship) {"),
+        (
+            "a.js",
+            "'use strict';\n\n// Harbor pilot.",
+            "const pilot{} = require('harbor/pilot');",
+            "function moor(ship) {",
+        ),
+    ],
+)
+def test_imports_are_no_answer_in_other_languages(
+    tmp_path: Path, name: str, opening: str, imported: str, function: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    imports = [imported.replace("{}", str(number)) for number in range(30)]
+    body = [f"  step({number});" for number in range(12)]
+    lines = [opening, *imports, "", function, "  harborPilot.moor(ship);", *body, "}"]
+    (tmp_path / "work" / name).write_text("\n".join(lines) + "\n")
+    with opened(tmp_path / "work") as client:
+        context = client.build("harbor pilot", token_budget=150)
+    assert "harborPilot.moor(ship)" in context.text
+    assert imports[3].strip() not in context.text
+
+
 def test_a_block_of_a_document_ends_with_its_page() -> None:
     lines = [
         "<!-- page 1 -->",

@@ -124,6 +124,17 @@ def test_an_excerpt_prefers_statements_that_need_no_elision_between_them() -> No
     assert sorted(runs) == [LineRun(4, 4), LineRun(5, 5)]
 
 
+def test_a_short_statement_is_not_shown_alone_in_place_of_a_longer_one() -> None:
+    lines = [
+        "def f():",
+        *["    call(with_many, arguments, and_yet, nothing_in_it, that_was, asked_for, at_all, ok)"] * 9,
+    ]
+    lines[6] = "    continue"
+    worth = {4: 2.0, 7: 1.5}
+    runs = best_runs(SourceText(lines), LineRun(1, 10), [LineRun(1, 1)], lambda run: worth.get(run.first, 1.0), 130)
+    assert [run.first for run in runs] == [1, 4]
+
+
 def test_a_few_words_belong_to_the_paragraph_that_they_introduce() -> None:
     lines = ["prints", "", "```text", "one", "```"]
     (fence,) = statements(lines, 1, 5, is_prose=True)

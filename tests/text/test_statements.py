@@ -103,3 +103,45 @@ def test_law_parts_and_heads_cover_every_line_once_and_in_order(lines: list[str]
     assert shown == sorted(shown)
     of_heads = [n for first, last in heads for n in range(first, last + 1) if lines[n - 1].strip()]
     assert sorted(shown + of_heads) == [n for n, line in enumerate(lines, 1) if line.strip()]
+
+
+DOCSTRING = [
+    "def retry(call):",
+    '    """Call again and again.',
+    "",
+    *[f"    The {word} paragraph says something of its own." for word in ("first",)],
+    "",
+    *["    Another paragraph, in two lines,", "    ends here."],
+    "",
+    *[f"    - item {number}" for number in range(4)],
+    '    """',
+    "    return call()",
+]
+
+
+def test_a_long_docstring_is_divided_into_paragraphs_below_the_signature() -> None:
+    lines = DOCSTRING[:5] + [""] * 8 + DOCSTRING[5:]
+    parts = parts_of("\n".join(lines))
+    firsts = [first for first, _ in parts]
+    assert "Another paragraph, in two lines," in firsts
+    assert "ends here." not in firsts
+    assert parts[-1] == ("return call()", ["def retry(call):"])
+
+
+@pytest.mark.parametrize("mark", ["//", "#", "--", " *"])
+def test_a_long_comment_is_divided_into_paragraphs(mark: str) -> None:
+    paragraphs = [
+        f"{mark} Paragraph {number} has two lines,\n{mark} and this is its second.\n{mark}" for number in range(6)
+    ]
+    opening, closing = ("/*\n", "\n */") if mark == " *" else ("", "")
+    firsts = [first for first, _ in parts_of(f"{opening}{chr(10).join(paragraphs)}{closing}\nint answer = 42;")]
+    assert f"{mark.strip()} Paragraph 3 has two lines," in firsts
+    assert not any("second" in first for first in firsts)
+
+
+def test_a_long_example_is_shown_by_the_statement_between_its_fences() -> None:
+    example = "\n".join(f"call_{number}()\n" for number in range(20))
+    lines = f"Do this:\n\n```python\n{example}```\n".split("\n")
+    parts = statements(lines, 1, len(lines), is_prose=True)
+    heads = {_first_line(lines, part): _heads(lines, part) for part in parts}
+    assert heads["call_7()"] == ["```", "```python", "Do this:"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -39,10 +39,15 @@ _MIN_TWIN_LINE_CHARS: Final = 3
 
 _IMPORT: Final = re.compile(
     r"\s*(?:(?:pub(?:\([a-z]+\))? )?(?:use|mod|extern crate)\b"
-    r"|(?:import|from|package|using|require\w*|include|alias|open|module)\b|#\s*(?:include|pragma|import|ifndef|endif)\b"
-    r"|export (?:\*|\{[^}]*\}) from\b|[\w:]+(?:::\{|,)?,?$|[\w\s:,{}*]+[,}];?$|\};?$)"
+    r"|(?:import|from|package|using|require\w*|include|alias|open|module|namespace)\b"
+    r"|#\s*(?:include|pragma|import|ifndef|endif)\b"
+    r"|export (?:\*|\{[^}]*\}) from\b|(?:const|let|var|local)\s[^=]*=\s*require\b|if TYPE_CHECKING:"
+    r"|[\w:]+(?:::\{|,)?,?$|[\w\s:,{}*]+[,}];?$|\};?$|(?:[\w.]+ )?\"[^\"\s]+\"$|[()]$"
+    r"|<\?php|declare\(|[\"']use \w+[\"'];?$)"
 )
 """A line of an import or of a list of exports: it names everything and explains nothing."""
+
+_COMMENT: Final = re.compile(r"\s*(?:#(?!\[)|//(?!!)|/\*|\*|--)")
 
 _FRONT_MATTER: Final = frozenset({"---", "+++"})
 """The first line of a Markdown file with metadata before its text."""
@@ -136,12 +141,22 @@ def is_scrap(block: FoundBlock, lines: LineRun) -> bool:
     """True for a short constant or a few characters outside of all definitions, for imports, and for front matter."""
     if block.source.is_prose and lines.first == 1 and block.source.lines[0].strip() in _FRONT_MATTER:
         return not block.span.qualified
-    text = [line for line in block.source.text(lines).split("\n") if line.strip()]
+    text = _texts(block.source, lines)
     is_short = sum(len(line.strip()) for line in text) < _MIN_LOOSE_CHARS
     is_whole = bool(block.span.qualified) and block.lines == block.around and not block.source.is_prose
     if is_whole and is_short and block.span.type in _INNER:
         return True  # `logger = getLogger(__name__)`
-    return not is_whole and (is_short or (not block.source.is_prose and all(map(_IMPORT.match, text))))
+    return not is_whole and (is_short or (not block.source.is_prose and _are_imports(text)))
+
+
+def _texts(source: SourceText, lines: LineRun) -> list[str]:
+    return [line for line in source.text(lines).split("\n") if line.strip()]
+
+
+def _are_imports(text: Sequence[str]) -> bool:
+    """True for lines of imports, with the comments between them; comments alone may explain a file."""
+    code = [line for line in text if not _COMMENT.match(line)]
+    return all(map(_IMPORT.match, code or text))
 
 
 def instead_of_scraps(source: SourceText) -> list[tuple[FoundBlock, LineRun]]:
@@ -174,7 +189,7 @@ def _block_at(source: SourceText, line: int, found: LineRun) -> FoundBlock:
         following = source.inside(LineRun(line + 1, found.last))
         last = min(page.last, source.spans[following[0]].first_line - 1 if following else found.last)
         lines = source.without_blank_ends(LineRun(line, max(line, last)), CLOSING)
-        lines = source.sentences(lines) if source.is_prose else lines
+        lines = source.sentences(lines) if source.is_prose else _before_imports(source, lines)
         return FoundBlock(source, _unnamed(lines), lines, lines)
     span = source.spans[index]
     whole = LineRun(max(span.first_line, page.first), min(span.last_line, page.last))
@@ -194,6 +209,21 @@ def _block_at(source: SourceText, line: int, found: LineRun) -> FoundBlock:
     after = [source.spans[member].first_line for member in members if source.spans[member].first_line > line]
     own = LineRun(max(before, default=whole.first - 1) + 1, min(after, default=whole.last + 1) - 1)
     return FoundBlock(source, span, source.without_blank_ends(own, CLOSING), whole)
+
+
+def _is_import_or_comment(line: str) -> bool:
+    return bool(_IMPORT.match(line) or _COMMENT.match(line))
+
+
+def _before_imports(source: SourceText, lines: LineRun) -> LineRun:
+    """The lines up to the imports that end them; all lines if they are nothing but imports, or end otherwise."""
+    last = lines.last
+    while last > lines.first and all(map(_is_import_or_comment, _texts(source, LineRun(last, last)))):
+        last -= 1
+    following = _texts(source, LineRun(last + 1, lines.last)) if last < lines.last else []
+    if last == lines.first or not any(map(_IMPORT.match, following)):
+        return lines
+    return source.without_blank_ends(LineRun(lines.first, last))
 
 
 def _span_of(source: SourceText, lines: LineRun) -> OutlineBlock:

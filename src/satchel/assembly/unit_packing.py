@@ -62,7 +62,7 @@ _FILE_KNOWN_SHARE_LIST: Final = 0.8
 _SMALL_BUDGET_TOKENS: Final = 1000
 
 # Value of a block's head, as a share of the whole block: it says what the block is.
-_HEAD_SHARE: Final = 0.5
+_HEAD_SHARE: Final = 0.4
 
 # Value of an excerpt of a passage, as a share of what its words promise: any of its sentences may be the answer.
 _PASSAGE_EXCERPT_SHARE: Final = 0.35
@@ -201,9 +201,12 @@ class UnitPacker:
         # Members of a class together cost its head, too: what was taken last is given back until all of it fits.
         while self._cost(unit for unit, _ in formed) > self.budget and selection.give_back():
             formed = self._formed(selection.taken())
-        units = [unit for unit, _ in formed]
+        units = _as_relevant_as_their_files([unit for unit, _ in formed], files)
         unit_of = {
-            candidate.place: unit for unit, members in formed for block in members for candidate in block.candidates
+            candidate.place: unit
+            for unit, (_, members) in zip(units, formed, strict=True)
+            for block in members
+            for candidate in block.candidates
         }
         kept = {unit.place for unit in units}
         merged = {place: Merged(unit, Reason.COVERED) for place, unit in unit_of.items() if place not in kept}
@@ -652,6 +655,16 @@ def _raise_uses(files: list[FileNeed], name: str) -> None:
     for file in uses[:_MAX_USES]:
         file.probability = max(file.probability, _USE_PROBABILITY)
     files.sort(key=lambda file: -file.probability)
+
+
+def _as_relevant_as_their_files(units: Sequence[Candidate], files: Sequence[FileNeed]) -> list[Candidate]:
+    """The units, the best of each file as relevant as the file: its best lines may be among those elided."""
+    scores = {file.candidates[0].path: max(each.score for each in file.candidates) for file in files}
+    best: dict[str, Candidate] = {}
+    for unit in units:
+        if unit.path and not unit.is_passage and unit.score > best.get(unit.path, unit._replace(score=-1.0)).score:
+            best[unit.path] = unit
+    return [unit._replace(score=scores[unit.path]) if best.get(unit.path) is unit else unit for unit in units]
 
 
 def _by_file(candidates: Sequence[Candidate]) -> list[FileNeed]:

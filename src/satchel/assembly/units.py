@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -57,6 +57,9 @@ MIN_UNIT_TOKENS: Final = 12
 # Characters of an elision line with the number of lines, their places and a name.
 _ELISION_CHARS: Final = 50
 
+# A shorter statement is shown only beside another, unless none is worth more: `continue` alone says nothing.
+_MIN_APART_CHARS: Final = 80
+
 # Lines above a long block's found lines in which the beginning of a statement is looked for.
 _MAX_STATEMENT_LINES: Final = 100
 
@@ -74,6 +77,9 @@ _NUMBER_OF_NAME: Final = re.compile(r"~\d+(?=\.|$)")
 
 _HEADING_MARKUP: Final = re.compile(r"\s*\{[^{}]*#[^{}]*\}?\s*$|\*\*|__|`|(?<=\])\([^()\s]*\)|[\[\]]")
 """In a heading: the id at its end (`Files { #files }`), emphasis, and the targets of links."""
+
+_LINK_TARGET: Final = re.compile(r"[\s/!*#]*\[[^\]]+\]:\s*\S+$")
+"""The target of links elsewhere in the text: it repeats their words and explains nothing."""
 
 CLOSING: Final = ")]};"
 """Characters of a line that only ends something."""
@@ -491,6 +497,8 @@ class LineWorths:
         return re.compile("|".join(beginnings))
 
     def _of(self, line: str) -> float:
+        if _LINK_TARGET.match(line):
+            return 0.0
         if line.isascii() and not self._beginnings.search(line.lower()):
             return _ANY_LINE_WORTH if line.strip() else 0.0  # most lines: not worth their words
         found: set[str] = set()
@@ -510,9 +518,7 @@ class LineWorths:
             if worth is None:
                 worth = known[line] = self._of(line)
             total += worth
-        for part in found:
-            total += _FOUND_LINE_WORTH * max(0, min(run.last, part.last) - max(run.first, part.first) + 1)
-        return total
+        return total + _FOUND_LINE_WORTH * sum(run.shared_lines(part) for part in found)
 
 
 def _indent_of(line: str) -> int:
@@ -524,14 +530,23 @@ def best_runs(
 ) -> list[LineRun]:
     """The head and the most valuable complete statements within `room` characters, as runs of lines.
 
-    A statement beside a chosen one needs no elision line, so it is preferred to an equal statement elsewhere.
+    A statement beside a chosen one needs no elision line, so it is preferred to an equal statement elsewhere, and a
+    short one is shown nowhere else unless none is worth more.
     """
-    body_first = max(block.first, head[-1].last + 1 if head else 0)
-    parts = statements(source.lines, body_first, block.last, is_prose=source.is_prose)
+    parts = [
+        part
+        for gap in _between(head, block)
+        for part in statements(source.lines, gap.first, gap.last, is_prose=source.is_prose)
+    ]
     chosen = _Chosen(source, room)
     for run in head:
         chosen.add(run)
-    order = [(-_density(source, part.lines, worth_of, apart=place > 0), place) for place, part in enumerate(parts)]
+    most = max((worth_of(part.lines) for part in parts), default=0.0)
+    order = [
+        (-_density(source, part.lines, worth_of, apart=place > 0), place)
+        for place, part in enumerate(parts)
+        if not place or source.chars(part.lines) >= _MIN_APART_CHARS or worth_of(part.lines) >= most
+    ]
     heapify(order)
     taken: set[int] = set()
     while order:
@@ -544,6 +559,15 @@ def best_runs(
     if len(chosen.runs) == len(head):
         chosen.add_first_lines(parts)
     return chosen.runs or [LineRun(block.first, block.first)]
+
+
+def _between(head: Sequence[LineRun], block: LineRun) -> Iterator[LineRun]:
+    """The lines of a block that are not in its head, from the head's first line on."""
+    last = min((run.first for run in head), default=block.first) - 1
+    for run in (*head, LineRun(block.last + 1, block.last + 1)):
+        if max(last + 1, block.first) < run.first:
+            yield LineRun(max(last + 1, block.first), run.first - 1)
+        last = max(last, run.last)
 
 
 def _density(source: SourceText, lines: LineRun, worth_of: Callable[[LineRun], float], *, apart: bool) -> float:

@@ -231,7 +231,7 @@ def _add_wanted(features: dict[str, float], kind: FileKind, intents: frozenset[I
     features["prose_wanted"] = float(is_docs and wants_docs)
     if is_answer and Intent.WHAT_CHANGED in intents:
         features["prose_wanted"] = _CHANGE_LOG_WANTED
-    features["how_to"] = float(is_docs and is_how_to and not wants_docs)
+    features["how_to"] = float(is_docs and is_how_to and not wants_docs and not is_background(path))
 
 
 def add_relative(files: Sequence[dict[str, float]]) -> None:
@@ -429,6 +429,11 @@ def background_kinds() -> tuple[BackgroundKind, ...]:
         BackgroundKind(re.compile(kind["path"]), frozenset(kind["words"].split()), kind["say"])
         for kind in table.values()
     )
+
+
+def is_background(path: str) -> bool:
+    """True for a file of a kind that mentions everything and explains little."""
+    return any(kind.path.search(path.lower()) for kind in background_kinds())
 
 
 def in_the_background(question: ParsedQuestion, ranked: Sequence[Ranked], paths: Mapping[int, str]) -> list[Ranked]:

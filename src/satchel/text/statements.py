@@ -23,6 +23,9 @@ _MIN_PARAGRAPH_CHARS: Final = 45
 # A shorter sentence belongs to the next: a clause number, an abbreviation.
 _MIN_SENTENCE_CHARS: Final = 25
 
+# A longer example is shown by the statement: half of an example is of little use.
+_MAX_WHOLE_EXAMPLE_LINES: Final = 30
+
 # Nesting beyond this is shown as a whole: each level costs the head of the level.
 _MAX_DEPTH: Final = 8
 
@@ -42,6 +45,12 @@ _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?…])[\"')\]”’»]*\s+(?=[\"'“‘(\[]?[A-Z0-9])|(?<=[。！？])\s*|(?<=;)\s+(?=\(?[a-z0-9ivx]{1,4}\)|and\b|or\b)"
 )
 """The end of a sentence, or of a clause of an enumeration: `; (b)`."""
+
+_COMMENT_MARK: Final = re.compile(r"\s*(?:///?|//!|\*(?!/)|--+|#(?![\[!])|;+)(?: |$)")
+"""The mark of a comment that is repeated in each of its lines."""
+
+_LONG_STRING: Final = re.compile(r"\s*(?:@\w+ )?[rRfuUb]{0,2}(\"{3}|'{3})")
+"""The beginning of a docstring: a string over several lines as a statement of its own."""
 
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|[a-z][.)]|\([a-z0-9ivx]{1,4}\))\s+\S")
 _TABLE_ROW: Final = re.compile(r"\s*\|")
@@ -64,6 +73,10 @@ class LineRun(NamedTuple):
     last: int
     start: int = 0
     end: int = 0
+
+    def shared_lines(self, other: LineRun) -> int:
+        """The number of lines in both runs."""
+        return max(0, min(self.last, other.last) - max(self.first, other.first) + 1)
 
 
 class CompletePart(NamedTuple):
@@ -91,10 +104,16 @@ class _Indented:
         for place in range(len(self._indents) - 2, -1, -1):
             if self._indents[place] == 0 and _PREPROCESSOR.match(lines[first - 1 + place]):
                 self._indents[place] = max(0, self._indents[place + 1])
+        self._comments = dict(_long_comments(lines, first, last))
+        for start, end in self._comments.items():
+            self._indents[start - first : end - first + 1] = [_indent(lines[start - 1])] * (end - start + 1)
 
     def divided(self, first: int, last: int, parent: CompletePart | None, depth: int) -> Iterator[CompletePart]:
         """The statements from first to last; long ones are divided, with their head as the parent of the parts."""
         for start, end in self._groups(first, last):
+            if self._comments.get(start) == end:
+                yield from _parts_of_comment(self._lines, start, end, parent)
+                continue
             head_end = self._head_end(start, end) if end - start >= _MAX_WHOLE_LINES and depth < _MAX_DEPTH else end
             if head_end >= end:
                 yield CompletePart(LineRun(start, end), parent)
@@ -138,6 +157,13 @@ class _Indented:
         start = end = 0
         is_lead = False
         for number, indent in enumerate(indents, first):
+            if indent == base and (comment_end := self._comments.get(number, last + 1)) <= last:
+                if start:
+                    yield start, end
+                yield number, comment_end
+                start, end = 0, comment_end
+            if number <= end:
+                continue
             if indent < 0:
                 is_lead = False
                 continue
@@ -163,7 +189,48 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _paragraphs(lines: Sequence[str], first: int, last: int) -> Iterator[CompletePart]:
+def _long_comments(lines: Sequence[str], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The first and last lines of the comments and docstrings that are too long to be shown as a whole."""
+    number = first
+    while number <= last:
+        end = _comment_end(lines, number, last)
+        if end - number >= _MAX_WHOLE_LINES:
+            yield number, end
+        number = end + 1
+
+
+def _comment_end(lines: Sequence[str], start: int, last: int) -> int:
+    """The last line of the comment or docstring that begins at a line; the line itself if none does."""
+    line = lines[start - 1]
+    if quote := _LONG_STRING.match(line):
+        if quote[1] in line[quote.end() :]:
+            return start
+        return next((number for number in range(start + 1, last + 1) if quote[1] in lines[number - 1]), start)
+    if line.lstrip().startswith("/*") and "*/" not in line:
+        return next((number for number in range(start + 1, last + 1) if "*/" in lines[number - 1]), start)
+    end = start
+    if mark := _COMMENT_MARK.match(line):
+        while end < last and lines[end].startswith(mark[0].rstrip()):
+            end += 1
+    return end
+
+
+def _parts_of_comment(
+    lines: Sequence[str], first: int, last: int, parent: CompletePart | None
+) -> Iterator[CompletePart]:
+    """The paragraphs, lists and fenced blocks of a long comment, as whole lines."""
+    text = [_COMMENT_MARK.sub("", line, count=1) for line in lines[first - 1 : last]]
+    for part in _paragraphs(text, 1, len(text), by_sentence=False):
+        yield _moved(part, first - 1, parent)
+
+
+def _moved(part: CompletePart, by: int, parent: CompletePart | None) -> CompletePart:
+    """A part so many lines further down; the outermost lead gets the parent."""
+    lead = _moved(part.parent, by, parent) if part.parent else parent
+    return CompletePart(LineRun(part.lines.first + by, part.lines.last + by), lead)
+
+
+def _paragraphs(lines: Sequence[str], first: int, last: int, *, by_sentence: bool = True) -> Iterator[CompletePart]:
     """Sentences, list items, table rows and fenced blocks; items and rows belong to their lead-in or header."""
     lead: CompletePart | None = None
     was_list = False
@@ -184,16 +251,26 @@ def _paragraphs(lines: Sequence[str], first: int, last: int) -> Iterator[Complet
             end = _list_end(lines, number, end, last)
             yield CompletePart(LineRun(number, end), lead)
         elif _FENCE.match(line):
-            yield CompletePart(LineRun(number, end), lead)
+            yield from _parts_of_fence(lines, number, end, lead)
         elif _leads(lines, number, end, last):
             lead = CompletePart(LineRun(number, end), lead if _HEADING.match(line) else None)
         else:
             if was_list and lead and not _HEADING.match(lines[lead.lines.last - 1]):
                 lead = lead.parent  # the lead-in of the list above
-            yield from (CompletePart(part, lead) for part in _parts_of_paragraph(lines, number, end))
+            parts = _parts_of_paragraph(lines, number, end) if by_sentence else [LineRun(number, end)]
+            yield from (CompletePart(part, lead) for part in parts)
             lead = lead if lead and _HEADING.match(lines[lead.lines.last - 1]) else None
         was_list = bool(_LIST_ITEM.match(line) or _FENCE.match(line))
         number = end + 1
+
+
+def _parts_of_fence(lines: Sequence[str], first: int, last: int, lead: CompletePart | None) -> Iterator[CompletePart]:
+    """A fenced block as a whole; of a long one its statements, which are shown between its fences."""
+    if last - first <= _MAX_WHOLE_EXAMPLE_LINES or not _FENCE.match(lines[last - 1]):
+        yield CompletePart(LineRun(first, last), lead)
+        return
+    fences = CompletePart(LineRun(last, last), CompletePart(LineRun(first, first), lead))
+    yield from _Indented(lines, first + 1, last - 1).divided(first + 1, last - 1, fences, 0)
 
 
 def _list_end(lines: Sequence[str], start: int, end: int, last: int) -> int:

@@ -71,6 +71,9 @@ _LATER_WIDE_SHARE: Final = 0.12
 # Characters of prose per token, on the low side: the budget itself is counted exactly.
 _CHARS_PER_TOKEN: Final = 3.6
 
+# Least relevance of a task shown by itself, as a share of the most relevant block's.
+_TASK_SHARE: Final = 0.5
+
 # Subtasks shown with a task; a longer list is a project, and its tasks are found on their own.
 _MAX_SUBTASKS: Final = 8
 
@@ -103,6 +106,8 @@ class SemanticCollector:
         items = self._dated_tasks(request)
         self._is_dated = bool(items)
         everywhere, of_types = self._searches(request)
+        if not request.hints.prioritize_types:
+            of_types = _relevant_tasks(of_types, everywhere)
         items += self._with_subtasks(self._block_items(of_types))
         focus = [self._context.focus.id] if self._context.focus else []
         items += self._section_items(everywhere, request, frozenset([*focus, *(item.block_id for item in items)]))
@@ -347,6 +352,12 @@ def _widened(
         share = _LATER_SECTION_SHARE if shown else _FIRST_SECTION_SHARE
         shown.append((entry._replace(section=section), int(room * _CHARS_PER_TOKEN * share)))
     return shown
+
+
+def _relevant_tasks(tasks: Sequence[SearchHit], everywhere: Sequence[SearchHit]) -> list[SearchHit]:
+    """The tasks that are about as relevant as the best block: `tasks` is a word of many questions that ask for none."""
+    best = max((hit.relevance for hit in everywhere), default=0.0)
+    return [hit for hit in tasks if hit.relevance >= _TASK_SHARE * best]
 
 
 def _by_likeness(hit: SearchHit) -> SearchHit:
