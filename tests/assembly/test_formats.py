@@ -20,7 +20,7 @@ from satchel import (
     estimate_tokens,
     format_chunk,
 )
-from satchel.assembly.render.markdown import closed, fence_for
+from satchel.assembly.render.guard import closed, fence_for
 from satchel.assembly.render.plain import OUR_LINES, guarded
 from satchel.errors import InvalidOption
 from satchel.models.chunk import FormattedChunk

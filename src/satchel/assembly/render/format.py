@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -11,6 +9,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
+from satchel.assembly.render.guard import bracketed, file_name, guard_page, heading_text
 from satchel.models.chunk import CandidateKind, Piece, Section, Trim
 from satchel.models.files import page_words
 from satchel.models.options import FORMATS, ContextBuildOptions, HeadingStyle
@@ -34,29 +33,6 @@ _MAX_COPIES: Final = 2
 
 NOTHING_FOUND: Final = "_No relevant content found._"
 """The text of an empty workspace section."""
-
-
-# The start of a tag, code span or image, with the backslashes before, which would neutralize an added backslash.
-_MEANINGFUL: Final = re.compile(r"(\\*)([<`]|!(?=\[))")
-
-_OPENING: Final = re.compile("[\\[［〔【〖⟦❲⁅]")
-_WORD: Final = "document"
-# Characters read after a bracket: `Document 12` and signs put between its letters. Fewer would miss spaced-out headers;
-# a bound keeps lines of many brackets linear.
-_HEADER_PREFIX_CHARS: Final = 60
-
-# Letters of other alphabets that look like the letters of `document` (homoglyphs); NFKD unifies the rest.
-_LOOK_ALIKES: Final = {
-    "d": "ԁԀ",
-    "o": "оοОΟօ",
-    "c": "сϲСϹ",
-    "u": "υս",
-    "m": "мМ",
-    "e": "еєЕΕҽ",
-    "n": "пոΝ",
-    "t": "тτТΤ",
-}
-_ALIKE: Final = {ord(alike): letter for letter, all_alike in _LOOK_ALIKES.items() for alike in all_alike}
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,9 +298,9 @@ class TextFormat(Format):
         block = piece.lead
         if block.section == SYSTEM_SECTION:
             return ""
-        title = f"[{_bracketed(block.name)}] " if block.name else ""
+        title = f"[{bracketed(block.name)}] " if block.name else ""
         hint = ", ".join(filter(None, (heading_text(self.block_hint(piece)), elided_words(block.elided))))
-        return f"{self.number_label(piece)}{title}[{_bracketed(block.type)}]{f' ({hint})' if hint else ''}\n"
+        return f"{self.number_label(piece)}{title}[{bracketed(block.type)}]{f' ({hint})' if hint else ''}\n"
 
 
 def elided_words(count: int) -> str:
@@ -391,66 +367,12 @@ def blank_line_after(text: str) -> str:
 
 def bracketed_receipt(trim: Trim) -> str:
     """The receipt with an escaped id: a bracket could turn the line into a link definition, which Markdown hides."""
-    return receipt(trim._replace(id=_bracketed(trim.id)))
-
-
-def _bracketed(text: str) -> str:
-    """Text escaped for use between brackets on a single line."""
-    return heading_text(make_visible_line(text).text).replace("[", "\\[").replace("]", "\\]")
-
-
-def heading_text(text: str) -> str:
-    """Text escaped for a single-line heading: no tags, no code span, no closing sequence, no lost space."""
-    if "<" in text or "`" in text or "![" in text:
-        text = _MEANINGFUL.sub(r"\1\1\\\2", text)
-    if text.endswith("#"):
-        text = f"{text[:-1]}\\#"
-    if text != text.strip():
-        body = text.strip()
-        before, after = len(text) - len(text.lstrip()), len(text) - len(text.rstrip())
-        text = "␠" * before + body + "␠" * after if body else "␠" * len(text)
-    return text
+    return receipt(trim._replace(id=bracketed(trim.id)))
 
 
 def page_heading(piece: Piece) -> str:
     """`[Document 1: crisis.pdf, Page 3]`, on a single line for any file name."""
-    return f"[Document {piece.number}: {_safe_name(piece.lead.name)}, Page {piece.lead.page}]\n"
-
-
-def guard_page(markdown: str) -> str:
-    """The text with hidden characters made visible and look-alikes of page headers escaped."""
-    text = make_visible(markdown).text
-    if not _OPENING.search(text):
-        return text
-    return "\n".join(_guarded(line) if _OPENING.search(line) else line for line in text.split("\n"))
-
-
-def _guarded(line: str) -> str:
-    """The line with a backslash before each bracket followed by `Document 2` or a look-alike."""
-    made, at = [], 0
-    for bracket in _OPENING.finditer(line):
-        if _is_header(line[bracket.end() : bracket.end() + _HEADER_PREFIX_CHARS]):
-            made.append(line[at : bracket.start()] + "\\")
-            at = bracket.start()
-    made.append(line[at:])
-    return "".join(made)
-
-
-def _is_header(inside: str) -> bool:
-    """True if the text after a bracket reads like a page header: the word `document` and a number."""
-    word = ""
-    for letter in unicodedata.normalize("NFKD", inside).translate(_ALIKE).lower():
-        if letter.isalnum():
-            word += letter
-        elif word.startswith(_WORD) and word != _WORD:
-            break
-    return word.startswith(_WORD) and word[len(_WORD) : len(_WORD) + 1].isdigit()
-
-
-def _safe_name(filename: str) -> str:
-    """The file name on a single line, escaped to neither close the header nor open another header."""
-    name = _guarded(make_visible_line(filename).text)
-    return re.sub(r"(,\s*page\s*\d+\s*)\]", r"\1\\]", name, flags=re.IGNORECASE)
+    return f"[Document {piece.number}: {file_name(piece.lead.name)}, Page {piece.lead.page}]\n"
 
 
 def format_for(options: ContextBuildOptions, *, metadata_hints: bool = True) -> Format:

@@ -1,7 +1,6 @@
 """Renders Markdown: a heading and a fenced block for a chunk; a heading, a place and a summary for an entity.
 
-Untrusted text appears only in three safe places: inside a fence longer than any run of fence characters in the text,
-on the single line of a heading, or in a paragraph with escaped block markers.
+Untrusted text appears only where `guard` makes it safe.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ import re
 from string import Formatter
 from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.render.format import SYSTEM_SECTION, Document, Sheet, TextFormat, bracketed_receipt, heading_text
+from satchel.assembly.render.format import SYSTEM_SECTION, Document, Sheet, TextFormat, bracketed_receipt
+from satchel.assembly.render.guard import closed, fence_for, heading_text, is_plain, paragraph, undefined
 from satchel.models.chunk import Piece, Section
 from satchel.models.options import HeadingStyle
 from satchel.text.visible import make_visible
@@ -40,27 +40,7 @@ User Query: {query}
 """
 """The workspace template of S4, with placeholders in braces."""
 
-_BACKTICKS: Final = re.compile("`{3,}")
-_TILDES: Final = re.compile("~{3,}")
-_TAG_OR_IMAGE: Final = re.compile(r"(\\*)(<|!(?=\[))")
 _INFO_STRING: Final = re.compile(r"[\w+#.-]+", re.ASCII)
-_BLOCK_START: Final = re.compile(r"^[ \t]*(?:([-+*#>=~`<|:\[_])|(\d{1,9})([.)]))", re.MULTILINE)
-_INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
-_FENCE_LINE: Final = re.compile(r"(`{3,}|~{3,})(.*)")
-_ANY_FENCE: Final = re.compile(r"`{3,}|~{3,}")
-# Raw HTML blocks that do not end at a blank line, also inside lists and quotes.
-_ENDLESS_HTML: Final = re.compile(
-    r"^([\s>*+\-\d.)]*)<(?=!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE | re.MULTILINE
-)
-
-# A line that Markdown reads as more than text, or that looks like a rendered line: a heading, a rule, a setext
-# underline, a fence, a tag, a link definition, the head of an item, a receipt, the question.
-_MORE_THAN_TEXT: Final = re.compile(
-    r"^[^\S\n]*(?:>[^\S\n]*){0,8}(?:(?:[-+*]|\d{1,9}[.)])[^\S\n]+(?:\[[ x]\][^\S\n]+)?+){0,8}"
-    r"(?:#{1,6}(?:[ \t]|$)|`{3}|~{3}|<|\[[^\]\n]{0,500}\](?:[ \t:(\[]|$)|User Query:|_No relevant"
-    r"|(?:=+|-+)[ \t]*$|(?:[*_-][ \t]*){3,}$)",
-    re.MULTILINE | re.IGNORECASE,
-)
 
 
 class MarkdownFormat(TextFormat):
@@ -111,7 +91,7 @@ class MarkdownFormat(TextFormat):
                 for section in sections.values():
                     sheet.add(f"\n\n{self.section_title(section)}")
                     self.add_blocks(sheet, section)
-                sheet.add(f"{literal}{make_visible(query).text}")
+                sheet.add(f"{literal}{undefined(make_visible(query).text)}")
             elif field:
                 sheet.add(literal)
                 self.add_blocks(sheet, sections.pop(field.removesuffix("_section"), Section(None, ())))
@@ -185,7 +165,7 @@ class MarkdownFormat(TextFormat):
         """The text of a block, fenced if Markdown would read more than text."""
         text, language = piece.text.strip("\n"), piece.lead.language or ""
         if language in ("", "markdown", "text"):
-            if not _MORE_THAN_TEXT.search(text) and not text.startswith((" ", "\t")):
+            if is_plain(text):
                 return text
             language = ""
         fence = fence_for(text)
@@ -195,51 +175,3 @@ class MarkdownFormat(TextFormat):
 def percent(relevance: float) -> str:
     """The relevance in whole percent, halves rounded up."""
     return f"{int(relevance * 100 + 0.5)}%"
-
-
-def fence_for(text: str) -> str:
-    """A fence longer than any run of fence characters in the text."""
-    # Looking for one character is many times faster than looking for three.
-    if "`" not in text or "```" not in text:
-        return "```"
-    backticks = max(map(len, _BACKTICKS.findall(text)))
-    tildes = max(map(len, _TILDES.findall(text)), default=2)
-    return "`" * (backticks + 1) if backticks <= tildes + 3 else "~" * (tildes + 1)
-
-
-def paragraph(text: str) -> str:
-    """The text with escaped block markers: no heading, list, quote, fence, table or tag can open."""
-    text = _INDENT.sub("", _TAG_OR_IMAGE.sub(r"\1\1\\\2", text))
-    text = _BLOCK_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", text)
-    return text.strip()
-
-
-def closed(text: str) -> str:
-    """The caller's Markdown, escaped where an open fence or tag could swallow the text behind.
-
-    Fences at the start of a line that are plainly opened and closed stay. Otherwise (a fence in a list or a quote, an
-    open fence) every fence is escaped. Every tag that opens a block without an end is escaped too.
-    """
-    if ("```" in text or "~~~" in text) and not _plainly_balanced(text):
-        text = _ANY_FENCE.sub(lambda fence: "".join(f"\\{char}" for char in fence[0]), text)
-    return _ENDLESS_HTML.sub(r"\1\\<", text) if "<" in text else text
-
-
-def _plainly_balanced(text: str) -> bool:
-    """True if every fence starts its line and is closed, and no HTML tag could hide a fence."""
-    fence = ""
-    for line in text.split("\n"):
-        line_fence = _FENCE_LINE.match(line)
-        if fence:
-            if (
-                line_fence
-                and line_fence[1][0] == fence[0]
-                and len(line_fence[1]) >= len(fence)
-                and not line_fence[2].strip()
-            ):
-                fence = ""
-        elif line_fence and not (line_fence[1][0] == "`" and "`" in line_fence[2]):
-            fence = line_fence[1]
-        elif "```" in line or "~~~" in line or _ENDLESS_HTML.match(line):
-            return False
-    return not fence
