@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 import satchel
 from satchel.assembly.assemble import _keep_beginning
-from satchel.assembly.unit_packing import FileNeed
+from satchel.assembly.unit_packing import FileNeed, _best_first
 from satchel.assembly.units import LineWorths, SourceText, elisions_in
 from satchel.models.chunk import Candidate, CandidateKind
 from satchel.models.context import Context, ContextSource, Reason
@@ -175,6 +175,27 @@ def test_a_unit_is_not_trimmed_to_its_elision_lines() -> None:
     trimmed = trim(unit, 80, lambda trimmed: counter_for("gpt-4o").count(trimmed.text))
     assert trimmed is not None
     assert "value = 2" in trimmed.candidate.text
+
+
+@pytest.mark.parametrize(("score", "leading"), [(0.9, "b"), (0.5, "")])
+def test_a_far_better_piece_stands_before_those_above_it_in_its_file(score: float, leading: str) -> None:
+    first = Candidate(0, "a", CandidateKind.CHUNK, path="a.py", first_line=1, score=0.3)
+    second = Candidate(1, "b", CandidateKind.CHUNK, path="a.py", first_line=9, score=score)
+    other = Candidate(2, "c", CandidateKind.CHUNK, path="other.py", first_line=1, score=0.1)
+    assert "".join(unit.id for unit in _best_first([first, second, other]) if unit.leads) == leading
+
+
+def test_the_room_that_shared_headings_leave_is_used(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    methods = "\n".join(
+        f"    def moor_{name}(self, ship):\n        harbor = self.harbor_{name}\n        tide = self.tide_of(harbor, ship)\n"
+        "        return harbor.moor(ship, tide)\n"
+        for name in "north south east west inner outer upper lower old new".split()
+    )
+    (tmp_path / "work" / "pilot.py").write_text(f"class Pilot:\n{methods}")
+    with opened(tmp_path / "work") as client:
+        context = client.build("how does the pilot moor a ship in the harbor", token_budget=500)
+    assert context.text.count("def moor_") == 10  # headings of their own would leave room for eight
 
 
 def test_imports_and_closing_brackets_are_no_answer(tmp_path: Path) -> None:

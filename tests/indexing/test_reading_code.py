@@ -131,6 +131,17 @@ def test_markdown_sections_nest_and_code_in_fences_is_no_heading() -> None:
     assert outline.blocks[0].doc == "Intro."
 
 
+@pytest.mark.parametrize("fence", ["---", "+++"])
+def test_front_matter_is_no_heading(fence: str) -> None:
+    text = f"{fence}\ntitle: Anki\nauthor: Lyz\n{fence}\n\n# Anki\n\nCards.\n"
+    assert [block.qualified for block in read_outline("anki.md", text).blocks] == ["Anki"]
+
+
+def test_a_rule_at_the_beginning_hides_no_heading() -> None:
+    text = "---\nOne sentence begins here.\n\nUsage\n---\n\nText.\n\n# More\n\nText.\n"
+    assert [block.name for block in read_outline("a.md", text).blocks] == ["Usage", "More"]
+
+
 @pytest.mark.parametrize(
     ("path", "text", "names"),
     [

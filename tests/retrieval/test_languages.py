@@ -47,3 +47,22 @@ def test_text_in_the_language_of_the_question_is_found_by_its_words(folder: Path
     with satchel.open(folder, index_dir=str(folder.parent / "index")) as client:
         context = client.build("wie wird die Anfrage nach einem Fehler wiederholt", token_budget=1000)
     assert context.sources[0].path == "hinweise.md"
+
+
+def test_a_text_in_many_languages_is_found_once_in_that_of_the_question(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    texts = {
+        "en": "# Moorings\n\nA mooring is booked in the harbour office before noon.\n",
+        "de": "# Liegeplätze\n\nEin Liegeplatz (mooring) wird im Hafenbüro (harbour office) vor Mittag gebucht.\n",
+        "fr": "# Amarrages\n\nUn amarrage (mooring) se réserve au bureau du port (harbour office) avant midi.\n",
+    }
+    for language, text in texts.items():
+        (folder / "docs" / language).mkdir(parents=True)
+        (folder / "docs" / language / "moorings.md").write_text(text)
+    (folder / "docs" / "en" / "fees.md").write_text("# Fees\n\nA mooring costs five a night.\n")
+    with satchel.open(folder, index_dir=tmp_path / "index") as client:
+        english = client.search("how is a mooring booked in the harbour office").hits
+        german = client.search("Wie wird ein Liegeplatz im Hafenbüro gebucht und wann?").hits
+    assert english[0].path == "docs/en/moorings.md"
+    assert all(hit.relevance < english[0].relevance / 100 for hit in english if "/en/" not in hit.path)
+    assert german[0].path == "docs/de/moorings.md"

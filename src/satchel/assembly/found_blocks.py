@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from satchel.models.chunk import Candidate
 
 # Of a longer block only the lines around the found lines are looked at: bounds the time of a question.
-_MAX_LINES: Final = 200
+_MAX_LINES: Final = 600
 
 # Of a longer section only the found passages are shown: about 600 tokens.
 _LARGE_SECTION_CHARS: Final = 2400

@@ -39,6 +39,7 @@ from satchel.assembly.units import (
 from satchel.models.block import BlockType
 from satchel.models.context import Reason
 from satchel.models.outline import WHOLE_FILE, OutlineBlock
+from satchel.text.languages import is_in_english, shared_path
 from satchel.text.statements import LineRun
 from satchel.text.visible import make_visible_line, make_visible_lines
 from satchel.text.words import IDENTIFIER
@@ -138,8 +139,14 @@ _MIN_COUNTED_TOKENS: Final = 40
 # 40 to 800, the best coverage of contracts at 1,000 to 4,000 tokens.
 _MIN_COUNTED_PASSAGE_TOKENS: Final = 300
 
+# Times that what did not fit is offered again, in the room that was left over.
+_MAX_REFILLS: Final = 2
+
 # With less room left, not even the heading and a line of another block fit.
 _MIN_ROOM_TOKENS: Final = 30
+
+# A unit with so many times the score of the first unit of its file stands before it.
+_FAR_BETTER: Final = 2.0
 
 # Blocks of a file that are looked at, those with the most need: bounds the time of a question.
 _MAX_BLOCKS_PER_FILE: Final = 14
@@ -170,11 +177,6 @@ _MIN_COMPANION_CHARS: Final = 5
 _SYMBOL_END: Final = re.compile(r"[.:#/~]+")
 """Parts a qualified name; what follows the last is the name itself."""
 
-_LOCALE: Final = re.compile(r"(?<![^/])[a-z]{2}(?:[-_](?:[A-Z]{2}|[a-z]{2}|[Hh]an[st]))?/")
-"""A folder named by a language: `de/`, `pt-br/`, `zh-hant/`."""
-
-_ENGLISH: Final = re.compile(r"(?<![^/])en(?:[-_][a-zA-Z]{2})?/")
-
 
 @dataclass(frozen=True)
 class UnitPacker:
@@ -198,10 +200,16 @@ class UnitPacker:
             _raise_uses(files, _SYMBOL_END.split(self.symbol)[-1])
         selection = _Selection(self, files, self.budget)
         formed = self._formed(selection.chosen())
+        # Blocks that stand together share a heading, so that there may be more room than was counted.
+        for _ in range(_MAX_REFILLS):
+            free = self.budget - self._cost(unit for unit, _ in formed)
+            if free - selection.room < _MIN_ROOM_TOKENS or not selection.fill(free):
+                break
+            formed = self._formed(selection.taken())
         # Members of a class together cost its head, too: what was taken last is given back until all of it fits.
         while self._cost(unit for unit, _ in formed) > self.budget and selection.give_back():
             formed = self._formed(selection.taken())
-        units = _as_relevant_as_their_files([unit for unit, _ in formed], files)
+        units = _best_first(_as_relevant_as_their_files([unit for unit, _ in formed], files))
         unit_of = {
             candidate.place: unit
             for unit, (_, members) in zip(units, formed, strict=True)
@@ -248,7 +256,8 @@ class UnitPacker:
             return 0.0
         if file.is_passage:
             return _MIN_PASSAGE_VALUE_PER_TOKEN
-        return _MIN_VALUE_OF_BUDGET / max(self.budget, _LARGE_BUDGET_TOKENS)
+        # The rest of a file that is certainly needed is worth more than the beginnings of files that hardly are.
+        return (1 - file.probability) * _MIN_VALUE_OF_BUDGET / max(self.budget, _LARGE_BUDGET_TOKENS)
 
     @cached_property
     def known_share(self) -> float:
@@ -290,15 +299,15 @@ class UnitPacker:
 
     def _excerpt(self, block: FoundBlock, room: int) -> Rendition:
         """The head and the best statements of a block in about `room` tokens."""
-        source, lines = block.source, block.near
+        source = block.source
         worth_of = partial(self.worths.of_run, source, found=block.found)
         head = [
             run for run in source.head(block.span) if block.lines.first <= run.first and run.last <= block.lines.last
         ]
-        runs = best_runs(source, lines, head, worth_of, int(room / self._per_char(block)))
+        runs = best_runs(source, block.near, head, worth_of, int(room / self._per_char(block)))
         chars = sum(map(source.chars, runs))
-        worth = sum(map(worth_of, runs)) / (worth_of(lines) or 1.0)
-        share = _WORTH_WEIGHT * min(1.0, worth) + (1 - _WORTH_WEIGHT) * min(1.0, chars / source.chars(lines))
+        worth = sum(map(worth_of, runs)) / (worth_of(block.lines) or 1.0)
+        share = _WORTH_WEIGHT * min(1.0, worth) + (1 - _WORTH_WEIGHT) * min(1.0, chars / source.chars(block.lines))
         tokens = int(chars * self._per_char(block)) + _ELISION_TOKENS
         value = _HEAD_SHARE + (1 - _HEAD_SHARE) * share
         if block.candidates[0].is_passage:
@@ -346,6 +355,8 @@ class _Selection:
     packer: UnitPacker
     files: Sequence[FileNeed]
     room: int
+    unread: list[FileNeed] = field(default_factory=list)
+    """The files whose blocks were not offered so far, most probable last."""
     offers: list[_Offer] = field(default_factory=list)
     order: Iterator[int] = field(default_factory=count)
     definition: FoundBlock | None = None
@@ -361,17 +372,33 @@ class _Selection:
 
     def chosen(self) -> list[FoundBlock]:
         """The chosen blocks, file by file."""
-        unread = list(reversed(self._without_translations()))
+        self.unread = list(reversed(self._without_translations()))
+        self._take_offers()
+        return self.taken() or self._smallest()
+
+    def fill(self, room: int) -> bool:
+        """Offer again what did not fit, now that there is more room; False if nothing was added."""
+        before = len(self.takes)
+        self.room, self.offers = room, []
+        for file in self.files:
+            for block in file.found:
+                block.refused = False
+                self._offer(file, block)
+        self._take_offers()
+        return len(self.takes) > before
+
+    def _take_offers(self) -> None:
+        """Take one offer after the other while there is room and something is worth its tokens."""
         while True:
             # A file is read only when it could be best: nothing is worth more than all of its need in few tokens.
-            while unread and self._may_be_best(unread[-1]):
-                file = unread.pop()
+            while self.unread and self._may_be_best(self.unread[-1]):
+                file = self.unread.pop()
                 file.found += self.packer.blocks_of(file)
                 for block in file.found:
                     self._offer(file, block)
             self.is_full = self.room < _MIN_ROOM_TOKENS
             if self.is_full or not self.offers:
-                return self.taken() or self._smallest()
+                return
             offer = heappop(self.offers)
             # The best block is shown however little it is worth: an empty answer helps nobody.
             is_worth_it = offer.per_token >= self.packer.least(offer.file) or not self.texts
@@ -380,7 +407,7 @@ class _Selection:
                 self._take(offer)
                 self._offer(offer.file, offer.block)
                 if is_first and self.texts:
-                    unread = _with_companions(unread, offer.block)
+                    self.unread = _with_companions(self.unread, offer.block)
 
     def taken(self) -> list[FoundBlock]:
         """The blocks that are chosen now, file by file."""
@@ -480,12 +507,10 @@ class _Selection:
         """The files, of the translations of a text only one; it is as probable as the best of them."""
         groups: dict[str, list[FileNeed]] = defaultdict(list)
         for file in self.files:
-            groups[_LOCALE.sub("*/", file.candidates[0].path) or str(file.candidates[0].place)].append(file)
+            groups[shared_path(file.candidates[0].path) or str(file.candidates[0].place)].append(file)
         kept = []
         for group in groups.values():
-            original = min(
-                group, key=lambda file: (_ENGLISH.search(file.candidates[0].path) is None, -file.probability)
-            )
+            original = min(group, key=lambda file: (not is_in_english(file.candidates[0].path), -file.probability))
             paths = {file.candidates[0].path for file in group}
             if len(paths) == 1:
                 kept += group
@@ -665,6 +690,20 @@ def _as_relevant_as_their_files(units: Sequence[Candidate], files: Sequence[File
         if unit.path and not unit.is_passage and unit.score > best.get(unit.path, unit._replace(score=-1.0)).score:
             best[unit.path] = unit
     return [unit._replace(score=scores[unit.path]) if best.get(unit.path) is unit else unit for unit in units]
+
+
+def _best_first(units: Sequence[Candidate]) -> list[Candidate]:
+    """The units, the best of a file leading the others if it is far better than the first of them by line."""
+    of_files: dict[str, list[Candidate]] = defaultdict(list)
+    for unit in units:
+        of_files[unit.path or unit.id].append(unit)
+    leading = set()
+    for members in of_files.values():
+        best = max(members, key=lambda unit: unit.score)
+        first = min(members, key=lambda unit: unit.first_line or 0)
+        if not any(unit.leads for unit in members) and best.score >= _FAR_BETTER * first.score:
+            leading.add(best.place)
+    return [unit._replace(leads=unit.leads or unit.place in leading) for unit in units]
 
 
 def _by_file(candidates: Sequence[Candidate]) -> list[FileNeed]:

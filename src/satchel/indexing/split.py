@@ -129,6 +129,9 @@ class _Places:
 
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FRONT_MATTER: Final = frozenset({"---", "+++"})
+"""The first and the last line of the metadata before a text."""
+_FRONT_LINE: Final = re.compile(r"\s|[\w.\"'-]+ *[:=]|- |$")
 _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
 _TABLE_HEAD: Final = re.compile(r"\s*\[{1,2}([^\]]+)\]{1,2}\s*(?:[#;].*)?$")
@@ -294,8 +297,15 @@ def _with_line_above(lines: Iterable[str]) -> Iterator[tuple[int, tuple[str, str
 
 
 def _markdown(lines: Iterable[str]) -> Iterator[_Heading]:
-    fence = ""
+    fence = front = ""
     for row, (above, line) in _with_line_above(lines):
+        if not row:
+            front = line.rstrip() if line.rstrip() in _FRONT_MATTER else ""
+        elif front and (line.rstrip() == front or not _FRONT_LINE.match(line)):
+            front = ""
+            continue
+        if front:
+            continue
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]

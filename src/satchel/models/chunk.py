@@ -176,7 +176,8 @@ class Candidate(NamedTuple):
     `text` has exactly one line for each number from `first_line` to `last_line`. `trail` names the ancestors of a
     block, outermost first. `collector` found the candidate, with `signals`; `score` is the result of the ranking.
     `trim` is the receipt of a trimmed `text`; `elided` counts the lines that elision lines in `text` stand for.
-    `leads` is true for the definition that was asked for by name: it comes first in its file.
+    `leads` is true for what comes first in its file, whatever its lines: the definition that was asked for by name, or
+    a piece far better than the others.
     `of_lines` counts the lines of the file where the text is a run of lines outside of all named blocks.
     `is_passage` is true for a passage of a document, whose relevance is its own and not its document's.
     `copies` are the paths of files with mostly the same text, which are not shown.

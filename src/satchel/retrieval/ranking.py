@@ -19,6 +19,7 @@ from satchel.models.files import FileKind, kind_of
 from satchel.ports.file_index import Candidate
 from satchel.retrieval.intents import Intent, holds_answer
 from satchel.retrieval.query import ParsedQuestion
+from satchel.text.languages import is_in_english, shared_path
 from satchel.text.words import IDENTIFIER, terms_of
 
 _NEAR_WORDS: Final = 40
@@ -327,6 +328,10 @@ class Weights(NamedTuple):
     """The weight of the best similarity of meaning: questions that nothing here answers resemble nothing here."""
 
 
+# Relevance of a translation beside its original, as a share: it says the same again.
+_TRANSLATION_SAY: Final = 0.1
+
+
 class Ranked(NamedTuple):
     """A ranked candidate."""
 
@@ -446,6 +451,29 @@ def in_the_background(question: ParsedQuestion, ranked: Sequence[Ranked], paths:
         path = paths.get(file, "").lower()
         is_named = bool(path) and (_is_named(path, question.paths) or holds_answer(question.intents, path))
         says[file] = 1.0 if is_named else min((kind.say for kind in kinds if kind.path.search(path)), default=1.0)
+    return [entry._replace(relevance=entry.relevance * says[entry.file]) for entry in ranked]
+
+
+def behind_originals(question: ParsedQuestion, ranked: Sequence[Ranked], paths: Mapping[int, str]) -> list[Ranked]:
+    """The candidates, with less relevance for the translations of a text that is there in a better language.
+
+    That is the language of the best candidate for a question in another language, and English otherwise.
+    """
+    best: dict[int, float] = {}
+    for entry in ranked:
+        best[entry.file] = max(best.get(entry.file, 0.0), entry.relevance)
+    groups: dict[str, list[int]] = defaultdict(list)
+    for file in best:
+        if path := paths.get(file, ""):
+            groups[shared_path(path)].append(file)
+    says = dict.fromkeys(best, 1.0)
+    for files in groups.values():
+        if len(files) < 2 or not any(is_in_english(paths[file]) for file in files):
+            continue
+        original = max(files, key=lambda file: (is_in_english(paths[file]) and not question.language, best[file]))
+        for file in files:
+            says[file] = _TRANSLATION_SAY
+        says[original] = max(best[file] for file in files) / (best[original] or 1.0)
     return [entry._replace(relevance=entry.relevance * says[entry.file]) for entry in ranked]
 
 

@@ -24,6 +24,7 @@ from satchel.retrieval.query import understand
 from satchel.retrieval.ranking import (
     Ranked,
     WeightSet,
+    behind_originals,
     beside,
     in_the_background,
     learned_weights,
@@ -156,7 +157,8 @@ class Searcher:
         titles = self.store.titles(files, filters)
         if titles:
             ranked += rank(question, candidates, titles, weights=learned_weights(WeightSet.NOTES))
-        return sorted(in_the_background(question, ranked, paths), key=lambda entry: -entry.relevance)
+        ranked = behind_originals(question, in_the_background(question, ranked, paths), paths)
+        return sorted(ranked, key=lambda entry: -entry.relevance)
 
     def _candidates(self, question: ParsedQuestion, filters: Filters) -> list[Candidate]:
         vector = self.embedder.embed_query(question.text)

@@ -91,3 +91,18 @@ def is_written_in(text: str, language: str) -> bool:
         return len(letter.findall(text)) >= _MIN_LETTERS_IN_TEXT
     words = {word.lower() for word in _WORD.findall(text)}
     return len(words & (_FUNCTION_WORDS[language] - _ENGLISH)) >= _MIN_WORDS_IN_TEXT
+
+
+_LANGUAGE_FOLDER: Final = re.compile(r"(?<![^/])[a-z]{2}(?:[-_](?:[A-Z]{2}|[a-z]{2}|[Hh]an[st]))?/")
+"""A folder named by a language: `de/`, `pt-br/`, `zh-hant/`."""
+_ENGLISH_FOLDER: Final = re.compile(r"(?<![^/])en(?:[-_][a-zA-Z]{2})?/")
+
+
+def shared_path(path: str) -> str:
+    """The path that the translations of a file have in common: `docs/*/index.md` for `docs/de/index.md`."""
+    return _LANGUAGE_FOLDER.sub("*/", path)
+
+
+def is_in_english(path: str) -> bool:
+    """True if a folder says that the file is in English."""
+    return bool(_ENGLISH_FOLDER.search(path))
