@@ -188,7 +188,8 @@ def test_a_far_better_piece_stands_before_those_above_it_in_its_file(score: floa
 def test_the_room_that_shared_headings_leave_is_used(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     methods = "\n".join(
-        f"    def moor_{name}(self, ship):\n        harbor = self.harbor_{name}\n        tide = self.tide_of(harbor, ship)\n"
+        f"    def moor_{name}(self, ship):\n        harbor = self.harbor_{name}\n"
+        "        tide = self.tide_of(harbor, ship)\n"
         "        return harbor.moor(ship, tide)\n"
         for name in "north south east west inner outer upper lower old new".split()
     )
