@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.indexing.documents.figures import Figure, Picture, figures_on, rendered, text_in_pictures
+from satchel.indexing.documents.page_check import checked
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
 from satchel.indexing.documents.tidy import CannotRead, captions_in, one_line, tidy
 from satchel.models.document import Bookmark, Document, Page
@@ -123,6 +125,8 @@ class _Draft:
     text: str = ""
     pictures: int = 0
     recognized: bool = False
+    is_unusable: bool = False
+    """True if the letters of the page mean nothing."""
     figures: list[Figure] = field(default_factory=list)
     seen: str = ""
 
@@ -171,7 +175,7 @@ def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[l
     ends = time.monotonic() + options.read_seconds
     parsed: dict[int, _Draft] = {}
     left = options.most_chars
-    for number, draft in _by_liteparse(data, count):
+    for number, draft in _by_liteparse(_without_looping_bookmarks(data, file), count):
         parsed[number] = draft
         left -= len(draft.markdown)
         if left < 0 or time.monotonic() > ends:
@@ -182,11 +186,46 @@ def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[l
         if number not in parsed and time.monotonic() > ends:
             return drafts, [f"took too long to read; its first {len(drafts):,} pages were read"]
         draft = parsed.pop(number) if number in parsed else _by_pdfium(file, number)
+        _check(file, number, draft)
         left -= len(draft.markdown)
         if left < 0:
             return drafts, [f"is longer than {options.most_chars:,} characters; the rest of it was not read"]
         drafts.append(draft)
     return drafts, []
+
+
+def _without_looping_bookmarks(data: bytes, file: Any) -> bytes:
+    """The PDF; a copy of its pages without bookmarks if these lead in a circle, in which LiteParse would be lost."""
+    import pypdfium2
+
+    if not _bookmarks_loop(file):
+        return data
+    with suppress(pypdfium2.PdfiumError), closing(pypdfium2.PdfDocument.new()) as copy, BytesIO() as made:
+        copy.import_pages(file)
+        copy.save(made)
+        return made.getvalue()
+    return data
+
+
+def _bookmarks_loop(file: Any) -> bool:
+    """True if a bookmark is reached twice."""
+    import ctypes
+
+    from pypdfium2 import raw
+
+    seen: set[int | None] = set()
+    waiting = [raw.FPDFBookmark_GetFirstChild(file, None)]
+    while waiting and len(seen) <= _MAX_BOOKMARKS:
+        bookmark = waiting.pop()
+        if not bookmark:
+            continue
+        address = ctypes.cast(bookmark, ctypes.c_void_p).value
+        if address in seen:
+            return True
+        seen.add(address)
+        waiting.append(raw.FPDFBookmark_GetNextSibling(file, bookmark))
+        waiting.append(raw.FPDFBookmark_GetFirstChild(file, bookmark))
+    return False
 
 
 def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
@@ -214,6 +253,17 @@ def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
                 return
 
 
+def _check(file: Any, number: int, draft: _Draft) -> None:
+    """Correct a page where the places of its letters contradict it."""
+    import pypdfium2
+
+    with suppress(pypdfium2.PdfiumError), closing(file[number - 1]) as page:
+        found = checked(draft.markdown, page)
+        draft.is_unusable = found.fault is not None
+        if found.markdown != draft.markdown:
+            draft.markdown = tidy(found.markdown)
+
+
 def _by_pdfium(file: Any, number: int) -> _Draft:
     import pypdfium2
 
@@ -231,7 +281,7 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
         try:
             chars = len("".join(draft.markdown.split()))
             draft.pictures, draft.figures = _pictures_on(file, number, chars if recognition.is_wanted else None)
-            if not draft.pictures or chars >= _MIN_TEXT_CHARS:
+            if not draft.is_unusable and (not draft.pictures or chars >= _MIN_TEXT_CHARS):
                 continue
             draft.figures = []
             seen = recognition.text_in(picture_of(file, number, _scan_scale, grey=True))
@@ -241,7 +291,8 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
             draft.recognized = True
             draft.text = seen
             # OCR of the page mostly includes the stamp.
-            draft.markdown = seen if draft.markdown in seen else f"{draft.markdown}\n\n{seen}".strip("\n")
+            is_all = draft.is_unusable or draft.markdown in seen
+            draft.markdown = seen if is_all else f"{draft.markdown}\n\n{seen}".strip("\n")
 
 
 def _read_figures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
