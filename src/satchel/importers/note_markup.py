@@ -228,6 +228,13 @@ def _unquoted(written: str) -> str:
 
 _MARK: Final = re.compile(r"\[(.)\](?:[ \t\u00a0]+|(?=\n)|$)")
 
+# The words of Logseq and org-mode in front of a to-do, with the checkbox that says the same.
+_STATE_WORDS: Final = {
+    "TODO": " ", "LATER": " ", "WAITING": " ", "WAIT": " ", "DOING": "/", "NOW": "/", "IN-PROGRESS": "/", "DONE": "x",
+    "CANCELED": "-", "CANCELLED": "-",
+}  # fmt: skip
+_STATE_WORD: Final = re.compile(rf"({'|'.join(_STATE_WORDS)})[ \t]+(?=\S)")
+
 _STATUS: Final = {" ": "open", "x": "done", "X": "done", "/": "in_progress", "-": "cancelled"}
 
 # As in the Tasks plugin, a cancelled task counts as closed and cannot be overdue.
@@ -243,16 +250,18 @@ _DATE_WORDS: Final = {
 }  # fmt: skip
 _PRIORITY_EMOJI: Final = {"🔺": "highest", "⏫": "high", "🔼": "medium", "🔽": "low", "⏬": "lowest"}
 
+_PRIORITY_LETTERS: Final = {"A": "high", "B": "medium", "C": "low"}
+
 _DAY: Final = r"(?:\[\[)?(?P<day>\d{4}-\d{2}-\d{2})(?:\]\])?"
 _DATE: Final = re.compile(
     rf"(?:(?P<emoji>[{''.join(_DATE_EMOJI)}])\ufe0f?[ \t]{{0,9}}"
-    rf"|[\[(]?(?<!\w)@?(?P<word>{'|'.join(_DATE_WORDS)})(?:[ \t]?::?[ \t]{{0,9}}|[ \t]|\()"
+    rf"|[\[(]?(?<!\w)@?(?P<word>{'|'.join(_DATE_WORDS)})(?:[ \t]?::?[ \t]{{0,9}}<?|[ \t]|\()"
     rf"|(?P<card>@)\{{|(?P<linked>@)(?=\[\[))"
-    rf"{_DAY}(?:[ T]\d\d:\d\d(?::\d\d)?)?[\])}}]?",
+    rf"{_DAY}(?:[ T]\d\d:\d\d(?::\d\d)?)?(?:[\])}}]|[ \t]?[^<>\n]{{0,24}}>)?",
     re.IGNORECASE,
 )
 _PRIORITY: Final = re.compile(
-    rf"(?P<emoji>[{''.join(_PRIORITY_EMOJI)}])\ufe0f?"
+    rf"(?P<emoji>[{''.join(_PRIORITY_EMOJI)}])\ufe0f?|\[#(?P<letter>[ABC])\]"
     r"|[\[(]?(?<!\w)@?priority(?:[ \t]?::?[ \t]{0,9}|\()(?P<word>highest|high|medium|normal|low|lowest)\b[\])]?",
     re.IGNORECASE,
 )
@@ -261,9 +270,11 @@ _MAX_TITLE_CHARS: Final = 200  # a title is a line in a list; the to-do's conten
 
 
 def checkbox(text: str) -> tuple[str, str] | None:
-    """The mark in a list item's checkbox and the text behind the box; None without a box."""
-    match = _MARK.match(text)
-    return (match[1], text[match.end() :].lstrip("\n")) if match else None
+    """The mark of a to-do, as in a checkbox, and the text behind its box or state word; None for other items."""
+    if match := _MARK.match(text):
+        return match[1], text[match.end() :].lstrip("\n")
+    match = _STATE_WORD.match(text)
+    return (_STATE_WORDS[match[1]], text[match.end() :]) if match else None
 
 
 def task_metadata(mark: str, text: str) -> dict[str, Any]:
@@ -277,7 +288,8 @@ def task_metadata(mark: str, text: str) -> dict[str, Any]:
         if _is_day(match["day"]):
             facts.setdefault(key, match["day"])
     if priority := _PRIORITY.search(text):
-        facts["priority"] = _PRIORITY_EMOJI.get(priority["emoji"] or "") or priority["word"].lower()
+        named = _PRIORITY_EMOJI.get(priority["emoji"] or "") or _PRIORITY_LETTERS.get(priority["letter"] or "")
+        facts["priority"] = named or priority["word"].lower()
     return facts
 
 

@@ -37,6 +37,7 @@ _RELATION: Final = re.compile(r"\((\S{1,500}?\.(?:md|csv)|https://(?:www\.)?noti
 _DONE_COLUMNS: Final = frozenset({"done", "complete", "completed", "finished", "done?", "completed?"})
 _STATUS_COLUMNS: Final = frozenset({"status", "state", "stage"})
 _TAG_COLUMNS: Final = frozenset({"tags", "tag", "labels"})
+_ASSIGNEE_COLUMNS: Final = frozenset({"assignee", "assignees", "assigned to", "assign", "owner", "responsible"})
 _DUE_COLUMNS: Final = ("due", "due date", "due on", "deadline")
 _EDITED_COLUMNS: Final = frozenset({"last edited time", "last edited", "updated", "last updated", "modified"})
 _DONE_VALUES: Final = frozenset(
@@ -78,7 +79,7 @@ def relations(text: str) -> list[Relation]:
 
 
 def row_metadata(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Task facts in a row's properties: `done`, `status`, `due`, `priority`, `tags`."""
+    """Task facts in a row's properties: `done`, `status`, `due`, `assignee`, `priority`, `tags`."""
     facts: dict[str, Any] = {}
     columns = {name.strip().casefold(): value for name, value in properties.items()}
     for name, value in columns.items():
@@ -88,6 +89,8 @@ def row_metadata(properties: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if name in _STATUS_COLUMNS:
             facts.setdefault("status", value)
+        elif name in _ASSIGNEE_COLUMNS:
+            facts.setdefault("assignee", value)
         elif name == "priority":
             facts["priority"] = value
         elif name in _TAG_COLUMNS:

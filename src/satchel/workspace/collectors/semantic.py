@@ -123,7 +123,9 @@ class SemanticCollector:
         with_evidence = sum(item.relevance >= _MIN_KEPT_RELEVANCE for item in ordered)
         above = _count_above(ordered, self._config.min_threshold)
         keep_best = 0 if self._is_dated else self._config.keep_best
-        border = min(self._config.top_k, max(above, min(keep_best, with_evidence)))
+        # A list of tasks with a state and a date is an answer as a whole, however long.
+        most = len(ordered) if self._is_dated else self._config.top_k
+        border = min(most, max(above, min(keep_best, with_evidence)))
         # Of what is not shown only the ledger speaks: the access to its parts need not be checked.
         self.set_aside = [(replace(item, holds=()), Reason.BELOW_RELEVANCE) for item in ordered[border:]]
         return [*ordered[:border], *self._found_in(ordered[:border])]
@@ -241,7 +243,7 @@ class SemanticCollector:
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
         types = request.hints.prioritize_types
         filters = replace(self._context.filters, types=types) if types else self._context.filters
-        tasks = dated_tasks(request.query, self.store, filters, now=self._context.now, limit=self._config.top_k)
+        tasks = dated_tasks(request.query, self.store, filters, now=self._context.now, limit=MAX_DATED_TASKS)
         self._blocks |= {task.block.id: task.block for task in tasks}
         return self._with_subtasks(
             [item_of(task.block, task.relevance, SectionType.SEMANTIC, task.reason) for task in tasks]
@@ -249,6 +251,14 @@ class SemanticCollector:
 
 
 _HEADING_ALONE_SHARE: Final = 0.05  # below nearly every section with a text
+
+
+MAX_DATED_TASKS: Final = 200
+"""Tasks that a question for overdue or due ones may name; which of them are shown is a matter of the budget."""
+
+OVERDUE: Final = "overdue"
+DUE: Final = "has a due date"
+"""Why a task is an item: reasons by which the tasks of an answer are counted."""
 
 
 class DatedTask(NamedTuple):
@@ -265,13 +275,13 @@ def dated_tasks(question: str, store: Store, filters: Filters, *, now: datetime,
     if not intent.dated_tasks:
         return []
     blocks = store.tasks(
-        filters if filters.types else replace(filters, types=tuple(sorted(TASK_TYPES))),
+        filters,  # to-dos, cards and rows alike: whatever has a due date
         done=intent.done and not intent.overdue,
         due_before=now if intent.overdue else _until(now, intent.within_days),
         due_after=None if intent.overdue or intent.done else now,
         limit=limit,
     )
-    reason = "overdue" if intent.overdue else "has a due date"
+    reason = OVERDUE if intent.overdue else DUE
     return [
         DatedTask(block, max(_MIN_DATED_RELEVANCE, _DATED_RELEVANCE - _DATED_STEP * i), reason)
         for i, block in enumerate(blocks)
