@@ -16,6 +16,7 @@ from satchel.models.context import Reason
 from satchel.models.files import canonical_language, detect_language
 from satchel.models.options import ContextBuildOptions, RerankingStrategy
 from satchel.text.patterns import matches
+from satchel.text.secrets import redact
 from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
 from satchel.text.words import distinct_words
 
@@ -50,9 +51,9 @@ def _hint(hit: object) -> str:
 
 def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: dict[str, int]) -> Candidate:
     widened = chunk.expanded_context if expand_context else None
-    text, shown_in_text = make_visible_lines(chunk.content if widened is None else widened)
-    path, shown_in_path = make_visible_line(chunk.file_path)
-    name = make_visible_line(chunk.name).text if chunk.name else ""
+    text, shown_in_text = make_visible_lines(redact(chunk.content if widened is None else widened))
+    path, shown_in_path = make_visible_line(redact(chunk.file_path))
+    name = make_visible_line(redact(chunk.name)).text if chunk.name else ""
     language = make_visible_line(chunk.language).text if chunk.language else None
     first, last = chunk.start_line, chunk.end_line
     if widened is not None and first is not None and last is not None:
@@ -84,15 +85,15 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
 
 def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Candidate:
     entity = hit.entity
-    text, shown_in_text = make_visible_lines(entity.content or "")
-    summary, shown_in_summary = make_visible(entity.summary or "")
-    path, shown_in_path = make_visible_line(entity.file_path or "")
+    text, shown_in_text = make_visible_lines(redact(entity.content or ""))
+    summary, shown_in_summary = make_visible(redact(entity.summary or ""))
+    path, shown_in_path = make_visible_line(redact(entity.file_path or ""))
     return Candidate(
         place=index,
         id=_own_id(entity.id, taken),
         kind=CandidateKind.ENTITY,
         path=path,
-        name=make_visible_line(entity.name).text,
+        name=make_visible_line(redact(entity.name)).text,
         type=make_visible_line(entity.type).text,
         section=categorize(entity.type),
         text=text,

@@ -9,6 +9,7 @@ Nothing in here reads the world.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from satchel.assembly.layout import Layout, shows
 from satchel.assembly.pack import Packed, PackingRules, pack
 from satchel.models.context import ContextKind, Fate, Ledger, LedgerEntry, Reason
+from satchel.text.secrets import redactions
 
 if TYPE_CHECKING:
     from satchel.models.chunk import Candidate, Piece
@@ -88,6 +90,15 @@ class Built(NamedTuple):
     ranking: Ranking
     fields: dict[str, Any]
     """The fields common to every `Context`."""
+
+    def redaction_notes(self) -> list[str]:
+        """A note on the secrets that were redacted in the text, if there are any."""
+        kinds = Counter(redactions(self.fields["text"]))
+        if not kinds:
+            return []
+        told = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(kinds.items()))
+        secrets = "1 secret is" if kinds.total() == 1 else f"{kinds.total()} secrets are"
+        return [f"{secrets} redacted in this text: {told}"]
 
 
 def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -> Built:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "page": "satchel.cli.research:page_command",
     "research": "satchel.cli.research:research_command",
     "search": "satchel.cli.search:search_command",
+    "secrets": "satchel.cli.secrets:secrets_command",
     "serve": "satchel.cli.serve:serve_command",
     "postgres": "satchel.cli.stores:postgres_command",
     "status": "satchel.cli.index:status_command",
@@ -46,7 +47,7 @@ _COMMANDS = {
 _SECTIONS = {
     "Ask a folder": ("build", "ask", "search", "explain", "expand", "verify"),
     "Ask documents": ("research", "page"),
-    "Manage the index": ("index", "status", "doctor", "clear", "migrate"),
+    "Manage the index": ("index", "status", "secrets", "doctor", "clear", "migrate"),
     "Serve agents and programs": ("install", "uninstall", "mcp", "serve", "token"),
     "Manage blocks and access": ("workspace", "postgres"),
     "Use your own hits": ("assemble", "tokens"),

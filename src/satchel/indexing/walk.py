@@ -25,6 +25,7 @@ from satchel.errors import WorkspaceMissing
 from satchel.indexing.ignore import IgnoreRules
 from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
 from satchel.text.decoding import decode_text, is_binary
+from satchel.text.secrets import find_secrets, redact
 
 # The ignore files of a folder, in order of precedence.
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
@@ -157,6 +158,8 @@ class DocumentPolicy(NamedTuple):
         """True if the file name has a document suffix in this policy."""
         return extension_of(path) in self.extensions
 
+
+_MIN_SECRET_NAME_CHARS: Final = 24  # a shorter name is no key
 
 READER_VERSION: Final = 1
 """Increased when the readers change enough that stored documents should be read again."""
@@ -327,7 +330,8 @@ class _Walk:
         is_document = extension_of(entry.name) in self.documents.extensions
         reason = self._objection_to_name(entry.name, is_document)
         if reason is not None:
-            return PassedOver(path, reason)
+            # The name itself may be the secret, and skipped files are named to whoever asks.
+            return PassedOver(redact(path) if reason is Skip.SECRET else path, reason)
         try:
             info = entry.stat(follow_symlinks=False)
         except OSError:
@@ -454,11 +458,11 @@ def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
 
 
 def text_of(path: str, data: bytes) -> str | Skip:
-    """The text of a file's bytes, or the reason for skipping the file."""
+    """The text of a file's bytes without its secrets, or the reason for skipping the file."""
     if is_binary(data) and not _is_prose_with_stray_nuls(path, data):
         return Skip.BINARY
     text = decode_text(data)
-    return Skip.GENERATED if _is_generated(path, text) else text
+    return Skip.GENERATED if _is_generated(path, text) else redact(text)
 
 
 def _is_prose_with_stray_nuls(path: str, data: bytes) -> bool:
@@ -477,8 +481,10 @@ def _is_generated(path: str, text: str) -> bool:
 
 
 def may_hold_secrets(name: str) -> bool:
-    """True if a file's name is one of those whose contents are never read."""
+    """True if a file's name is one of those whose contents are never read, or is a secret itself."""
     lower = name.lower()
+    if len(name) >= _MIN_SECRET_NAME_CHARS and find_secrets(name):
+        return True
     return bool(_SECRETS.match(lower)) and not _NO_SECRETS.match(lower)
 
 

@@ -30,6 +30,7 @@ from satchel.models.files import page_words
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.results import ResearchContext
 from satchel.ports.page_library import ExcerptMaker, PageHit, PageLibrary, SearchEngine, SearchMode
+from satchel.text.secrets import redact
 
 if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
@@ -158,7 +159,7 @@ class ContextBuilder:
             sources=sources,
             truncated=len(sources) < len(pages)
             or any(piece.trim or piece.lead.elided for piece in built.packed.draft.pieces),
-            notes=tuple(notes),
+            notes=(*notes, *built.redaction_notes()),
             originals={candidate.id: candidate.text for candidate in candidates},
             statistics=BuildStatistics(build_time=timedelta(seconds=perf_counter() - started)),
         )
@@ -169,7 +170,7 @@ class ContextBuilder:
 
     async def get_source_metadata(self, doc_id: str, page: int) -> SourceDocument:
         """The library's metadata and text of a page; a ValueError for an unknown page."""
-        metadata = await _answered(self.chroma_client.get_page_metadata, doc_id, page)
+        metadata = await _stored_metadata(self.chroma_client, doc_id, page)
         if metadata is None:
             raise UnknownPage(doc_id, page)
         text = await _PageTexts(self.chroma_client).text(doc_id, page)
@@ -232,7 +233,7 @@ class ContextBuilder:
             return f"document {doc_id}, page {page} could not be read: {error}"
         if metadata is not None and text is None:
             # A page without text may be a picture; a page without metadata is gone.
-            metadata = metadata if await _answered(self.chroma_client.get_page_metadata, doc_id, page) else None
+            metadata = metadata if await _stored_metadata(self.chroma_client, doc_id, page) else None
         if metadata is None:
             return _Gone(f"document {doc_id}, page {page} was removed from the library after the search")
         score = min(1.0, max(0.0, float(hit["score"])))
@@ -252,7 +253,7 @@ class ContextBuilder:
         from_search = hit.get("metadata") or {}
         if all(name in from_search for name in ("doc_id", "filename", "page", "extension", "timestamp")):
             return PageMetadata.from_mapping(from_search)
-        stored = await _answered(self.chroma_client.get_page_metadata, hit["doc_id"], hit["page"])
+        stored = await _stored_metadata(self.chroma_client, hit["doc_id"], hit["page"])
         if stored is None and not from_search:
             return None
         known = stored.to_dict() if stored is not None else {}
@@ -260,6 +261,22 @@ class ContextBuilder:
         return PageMetadata.from_mapping(
             {**filename, **from_search, **known, "doc_id": hit["doc_id"], "page": hit["page"]}
         )
+
+
+async def _stored_metadata(library: PageLibrary, doc_id: str, page: int) -> PageMetadata | None:
+    """The library's metadata of a page; of a client with no more than S3 prints, from its visual collection."""
+    get_metadata = getattr(library, "get_page_metadata", None)
+    if get_metadata is not None:
+        return cast("PageMetadata | None", await _answered(get_metadata, doc_id, page))
+    collection = getattr(library, "visual_collection", None)
+    if collection is None:
+        needed = "must have get_page_metadata(doc_id, page), or a visual_collection with get(where, include)"
+        raise InvalidOption("chroma_client", library, needed)
+    where = {"$and": [{"doc_id": {"$eq": doc_id}}, {"page": {"$eq": page}}]}
+    found = await _answered(partial(collection.get, where=where, include=["metadatas"]))
+    if not found["ids"]:
+        return None
+    return PageMetadata.from_mapping({**found["metadatas"][0], "doc_id": doc_id, "page": page})
 
 
 class _Gone(str):
@@ -316,7 +333,7 @@ def _page(place: int, page: SourceDocument) -> Candidate:
         path=page.path,
         name=page.filename,
         type="page",
-        text=page.markdown_content,
+        text=redact(page.markdown_content),
         relevance=page.relevance_score,
         page=page.page,
         origin=page,

@@ -18,6 +18,7 @@ from satchel.models.checks import as_count, as_text
 from satchel.models.files import SAME_AS, FileState, is_untouched
 from satchel.models.search import Expansion, Filters
 from satchel.text.decoding import decode_text
+from satchel.text.secrets import redact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +109,7 @@ class Disk:
 
             if is_document(path, data):
                 return self._read_again(path, data)
-        return DiskFile(Verdict.CHANGED, decode_text(data))
+        return DiskFile(Verdict.CHANGED, redact(decode_text(data)))
 
     def _read_again(self, path: str, data: bytes) -> DiskFile:
         from satchel.indexing.documents.document_outline import outline_document

@@ -26,6 +26,7 @@ from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Action, Activity, Block, Link, LinkKind, Notice, Policy, Record
 from satchel.models.checks import as_choice
 from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
+from satchel.text.secrets import redact
 from satchel.workspace.sources import Source, SourceUpdate, fingerprint, note_hash
 
 if TYPE_CHECKING:
@@ -221,6 +222,7 @@ class Edit:
     def put(self, block: Block, origin: str = "") -> None:
         """Store a block, replacing the block with the same id; children, links and grants stay."""
         _check(block)
+        block = replace(block, content=redact(block.content), title=redact(block.title), summary=redact(block.summary))
         if len(block.content) > _MAX_CONTENT_CHARS:
             raise InvalidInput(
                 "content", block.id, f"is longer than {_MAX_CONTENT_CHARS:,} characters; split it into several blocks"

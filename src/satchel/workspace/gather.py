@@ -18,6 +18,7 @@ from satchel.models.block import PAGE_TYPES
 from satchel.models.chunk import Candidate, CandidateKind
 from satchel.models.context import Reason
 from satchel.models.results import ContextItem, ItemMetadata, SectionType
+from satchel.text.secrets import redact
 from satchel.text.visible import make_visible_lines
 from satchel.workspace.block_text import item_of
 from satchel.workspace.collectors import COLLECTORS, CollectorContext, ContextCollector
@@ -221,11 +222,11 @@ def _objection(block: _Block, pinned: frozenset[str]) -> Reason | None:
 
 
 def _in_place(item: ContextItem, place: int, trail: Sequence[Step]) -> _Block:
-    content, changes = make_visible_lines(item.content)
+    content, changes = make_visible_lines(redact(item.content))
     visible = replace(
         item,
         content=content,
-        whole=None if item.whole is None else make_visible_lines(item.whole).text,
+        whole=None if item.whole is None else make_visible_lines(redact(item.whole)).text,
         metadata=_metadata(item, trail),
     )
     evidence = item.relevance if item.section == SectionType.SEMANTIC else 0.0

@@ -6,7 +6,7 @@ on the collected items.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import timedelta
@@ -26,6 +26,7 @@ from satchel.ports.block_tree import steps_from
 from satchel.text.visible import make_visible
 from satchel.workspace.collectors import COLLECTORS, CollectorContext
 from satchel.workspace.collectors.activity import actors_of
+from satchel.workspace.collectors.semantic import DUE, MAX_DATED_TASKS, OVERDUE
 from satchel.workspace.gather import AdmittedBlocks, admit_blocks, candidate_of, gather, is_block
 from satchel.workspace.signals import RECENCY_DAYS, CompositeRelevanceScorer, affinities
 from satchel.workspace.trim import ContentTruncator, shorten_blocks
@@ -86,7 +87,8 @@ def build_payload(
         collectors_used=tuple(gathered.used),
         collectors_failed=gathered.failed,
     )
-    return _payload(request, view, built, gathered.notes, statistics)
+    payload = _payload(request, view, built, gathered.notes, statistics)
+    return replace(payload, config=tools.config, counter=tools.counter)
 
 
 class SectionLayout(Layout):
@@ -196,6 +198,17 @@ def origin_of(block: Candidate) -> ContextItem:
     return block.origin
 
 
+def _own_notes(built: Built) -> Iterator[str]:
+    """Notes on secrets, and on tasks that are left out of a list that was asked for."""
+    yield from built.redaction_notes()
+    dated = [candidate for candidate in built.candidates if {OVERDUE, DUE} & set(origin_of(candidate).reasons)]
+    shown = {candidate.place for piece in built.packed.draft.pieces for candidate in piece.candidates}
+    count = sum(candidate.place in shown for candidate in dated)
+    if count < len(dated):
+        total = f"{len(dated)} or more" if len(dated) >= MAX_DATED_TASKS else str(len(dated))
+        yield f"{count} of {total} tasks are shown, those due first; a larger budget shows more"
+
+
 def _payload(
     request: ContextRequest, view: CollectorContext, built: Built, notes: list[str], statistics: BuildStatistics
 ) -> ContextPayload:
@@ -222,7 +235,7 @@ def _payload(
     return ContextPayload(
         **built.fields,
         sources=tuple(source_of(piece, piece.lead.section) for piece in blocks),
-        notes=tuple(dict.fromkeys((*notes, *filter(None, built.packed.notes.values())))),
+        notes=tuple(dict.fromkeys((*notes, *filter(None, built.packed.notes.values()), *_own_notes(built)))),
         statistics=statistics,
         originals={piece.lead.id: _whole_text(origin_of(piece.lead)) for piece in by_number},
         sections=sections,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from xml.etree import ElementTree
 
@@ -24,6 +24,7 @@ from satchel.models.results import (
     SectionType,
     ValidationCheck,
 )
+from satchel.tokens.registry import counter_for
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.gather import candidate_of
 from satchel.workspace.recipe import section_rules, shown_item
@@ -66,12 +67,13 @@ class BudgetAllocator(Protocol):
 class GreedyBudgetAllocator:
     """Packs the best items of each section within its reservation, then the best of all sections in the rest.
 
-    `cost` counts the tokens of a rendered item; `overhead` is the tokens of the text besides items. `pinned` items (the
-    focus, blocks included by the caller) come before all others of their section.
+    `cost` counts the tokens of a rendered item; without it an item costs the tokens of its content, as S4 counts them.
+    `overhead` is the tokens of the text besides items. `pinned` items (the focus, blocks included by the caller) come
+    before all others of their section.
     """
 
-    cost: Callable[[ContextItem], int]
-    truncator: ContentTruncator
+    cost: Callable[[ContextItem], int] = field(default_factory=lambda: _content_tokens)
+    truncator: ContentTruncator = field(default_factory=lambda: ContentTruncator(counter_for("o200k_base")))
     _: KW_ONLY
     truncation: TruncationConfig | None = None
     overhead: int = 0
@@ -106,6 +108,10 @@ class GreedyBudgetAllocator:
             return None
         trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self.cost, 0).cost_of)
         return shown_item(trimmed.candidate) if trimmed else None
+
+
+def _content_tokens(item: ContextItem) -> int:
+    return counter_for("o200k_base").count(item.content)
 
 
 class _PricedLayout(Layout):

@@ -16,6 +16,7 @@ from satchel.models.block import BlockType
 from satchel.models.document import whole_markdown
 from satchel.models.files import PageUnit, page_unit
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePage
+from satchel.text.secrets import redact
 
 if TYPE_CHECKING:
     from satchel.models.document import Bookmark, Document, Page
@@ -40,8 +41,9 @@ class ReadDocument(NamedTuple):
 
 
 def outline_document(path: str, document: Document) -> ReadDocument:
-    """The text and the outline of a document."""
-    texts = [(page.number, _page_text(page)) for page in document.pages]
+    """The text and the outline of a document, without its secrets."""
+    document = _redacted(document)
+    texts = [(page.number, redact(_page_text(page))) for page in document.pages]
     text = whole_markdown(texts)
     outline = _Outliner(page_unit(path) or PageUnit.PAGE, _headings_by_page(document.bookmarks))
     for page, part in zip(document.pages, _parts(text, len(texts)), strict=True):
@@ -49,6 +51,13 @@ def outline_document(path: str, document: Document) -> ReadDocument:
     unique = with_own_names(Outline("markdown", tuple(outline.blocks), tuple(outline.pieces)))
     note = "; ".join(document.notes)
     return ReadDocument(text, unique._replace(pages=tuple(outline.pages), title=document.title, note=note))
+
+
+def _redacted(document: Document) -> Document:
+    """The document with marks in place of secrets, but for the text of its pages, which is made from its Markdown."""
+    pages = (page._replace(captions=tuple(map(redact, page.captions))) for page in document.pages)
+    bookmarks = (bookmark._replace(title=redact(bookmark.title)) for bookmark in document.bookmarks)
+    return document._replace(pages=tuple(pages), title=redact(document.title), bookmarks=tuple(bookmarks))
 
 
 def _page_text(page: Page) -> str:
