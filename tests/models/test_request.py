@@ -140,7 +140,7 @@ def test_the_defaults_are_the_specifications() -> None:
         assert one.enabled is True
     focus, relations, activity = collectors.focus, collectors.relations, collectors.activity
     assert (focus.ancestor_depth, focus.sibling_count, focus.children_limit) == (3, 2, 5)
-    assert (collectors.semantic.top_k, collectors.semantic.min_threshold) == (20, 0.6)
+    assert (collectors.semantic.top_k, collectors.semantic.min_threshold) == (15, 0.6)
     assert (relations.max_depth, relations.max_items) == (2, 10)
     assert (activity.recent_edit_count, activity.recent_view_count, activity.max_age_hours) == (10, 5, 72)
     assert (truncation.default_strategy, truncation.min_content_length) == (TruncationStrategy.EXTRACTIVE, 50)
@@ -165,3 +165,26 @@ def test_a_configuration_that_cannot_be_right_is_refused(changes: dict[str, Any]
 def test_a_user_must_have_a_name_that_can_be_stored() -> None:
     with pytest.raises(InvalidOption):
         User(id="\ud800")
+
+
+def test_plain_dictionaries_are_taken_as_the_specification_writes_them() -> None:
+    made = ContextRequest(
+        query="q",
+        user={"id": "ann"},  # type: ignore[arg-type]
+        focus={"blockId": "b1"},  # type: ignore[arg-type]
+        token_budget={"total": 4000},  # type: ignore[arg-type]
+        hints={"prioritizeTypes": ["todo"], "timeRange": {"start": "2026-11-01"}, "maxDepth": 2},  # type: ignore[arg-type]
+        conversation_history=[{"role": "user", "content": "hi"}],  # type: ignore[arg-type]
+    )
+    assert made.user == User(id="ann")
+    assert made.focus == Focus(block_id="b1")
+    assert made.token_budget == TokenBudget(total=4000)
+    assert made.hints.prioritize_types == ("todo",)
+    assert made.hints.time_range is not None
+    assert made.hints.max_depth == 2
+    assert made.conversation_history == (ConversationMessage(role="user", content="hi"),)
+
+
+def test_an_unknown_field_of_a_dictionary_is_named() -> None:
+    with pytest.raises(InvalidOption, match=r"focus\.block='b1'.*is not a field of Focus \(block_id"):
+        ContextRequest(query="q", user=User(id="ann"), focus={"block": "b1"})  # type: ignore[arg-type]

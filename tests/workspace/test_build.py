@@ -31,6 +31,7 @@ from satchel.models.block import Action
 from satchel.models.context import Fate
 from satchel.models.options import RequestType, TruncationConfig, TruncationStrategy
 from satchel.models.results import SectionType
+from satchel.tokens.registry import counter_for
 from satchel.workspace import recipe as workspace
 from tests.support.effort import no_blow_up
 from tests.support.oracle import true_count
@@ -593,3 +594,11 @@ def test_a_block_revoked_during_a_build_is_not_shown_with_what_is_above_it(
             payload = engine.build(one)
             assert "4711" not in payload.serialized
             assert "below" not in {entry.id for entry in payload.ledger}
+
+
+def test_a_payload_is_measured_by_what_made_it(engine: ContextEngine) -> None:
+    plain = engine.build(request(), config=ContextConfig(citations=False))
+    assert engine.validate(plain).valid, engine.validate(plain)
+    counted = engine.build(request(), counter=counter_for("claude-sonnet-4-5"))
+    assert engine.validate(counted).valid, engine.validate(counted)
+    assert engine.estimate_tokens(counted) == counted.metadata.total_tokens

@@ -281,8 +281,8 @@ def test_what_is_less_relevant_than_the_threshold_is_left_out_and_the_ledger_say
 
 
 @pytest.mark.requirement("S4.semantic.top-k")
-def test_the_search_is_for_twenty_or_as_many_as_configured(tmp_path: Path) -> None:
-    for count, expected in ((None, 20), (7, 7)):
+def test_the_search_is_for_fifteen_or_as_many_as_configured(tmp_path: Path) -> None:
+    for count, expected in ((None, 15), (7, 7)):
         semantic = SemanticConfig(min_threshold=0) if count is None else SemanticConfig(top_k=count, min_threshold=0)
         with engine_in(tmp_path, context_config=with_collectors(tmp_path, semantic=semantic)) as engine:
             with engine.workspace.edit() as edit:

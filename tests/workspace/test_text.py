@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from satchel import ContextFormat
+from satchel import ContextFormat, TokenBudget
 from satchel.assembly.render.format import NOTHING_FOUND
 from satchel.assembly.render.markdown import CONTEXT_TEMPLATE
 from satchel.models.chunk import Trim
 from satchel.models.results import SECTION_TITLES, ContextItem, ContextSection, ItemMetadata, SectionType
 from satchel.text.visible import make_visible, make_visible_lines
-from satchel.workspace.specification import ContextAssembler
+from satchel.workspace.specification import ContextAssembler, GreedyBudgetAllocator
 
 PLAIN = ContextAssembler(metadata_hints=False, citations=False)
 
@@ -209,3 +209,10 @@ def test_law_in_plain_text_no_line_of_content_looks_like_ours(given_items: list[
     assert lines.count("---") == 1
     assert sum(line.startswith("User Query:") for line in lines) == 1
     assert sum(line.startswith("[") for line in lines) == len(given_items)
+
+
+def test_the_allocator_is_made_as_printed() -> None:
+    items = [item("Moor the ship at the pier.", relevance=0.9), item("word " * 900, relevance=0.5)]
+    allocated = GreedyBudgetAllocator().allocate(items, TokenBudget(total=300, system=0))
+    assert allocated.items[0].content == "Moor the ship at the pier."
+    assert allocated.used_tokens <= 300

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from textwrap import dedent
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +22,14 @@ from satchel.models.chunk import Candidate, CandidateKind, EntityResult, Formatt
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
 from satchel.models.results import ContextBuildResult
+from satchel.text.secrets import redact
 from satchel.tokens.registry import counter_for, counter_for_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from satchel.assembly.unit_packing import UnitPacker
+    from satchel.models.chunk import Piece
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 
@@ -35,6 +38,9 @@ _log: Final = logging.getLogger("satchel")
 # A heading or fence can cost a few tokens more around a shorter text; each try cuts by the excess. Six tries bound the
 # time for a text that never fits.
 _MAX_TRIM_TRIES: Final = 6
+
+# A summary shortened further says nothing.
+_MIN_SUMMARY_TOKENS: Final = 12
 
 
 def assemble(
@@ -73,6 +79,7 @@ def assemble_units(
     candidates = prepare(hits, expand_context=options.expand_context)
     if not candidates:
         return ContextBuildResult.EMPTY
+    options = _for_entities(options, candidates)
     if isinstance(counter, str):
         counter = counter_for(counter)
     counter = counter or counter_for_method(options.token_estimation, options.tokenizer)
@@ -95,6 +102,16 @@ def assemble_units(
     return result
 
 
+def _for_entities(options: ContextBuildOptions, candidates: Sequence[Candidate]) -> ContextBuildOptions:
+    """The options for hits that are all entities: S2 has neither a threshold nor a limit on their number unless set."""
+    if any(candidate.kind is not CandidateKind.ENTITY for candidate in candidates):
+        return options
+    usual = ContextBuildOptions()
+    if options.min_relevance == usual.min_relevance:
+        options = replace(options, min_relevance=0.0)
+    return replace(options, max_chunks=len(candidates)) if options.max_chunks == usual.max_chunks else options
+
+
 def _packing_rules(options: ContextBuildOptions, counter: TokenCounter) -> PackingRules:
     rules = PackingRules(
         max_tokens=options.max_tokens,
@@ -112,9 +129,8 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
     """Return a trimmer that keeps whole lines from the beginning of a chunk."""
 
     def trim(candidate: Candidate, room: int, cost: Cost) -> Trimmed | None:
-        # The layout has cut entities already (`shorten`); half a summary helps nobody.
         if candidate.kind is CandidateKind.ENTITY:
-            return None
+            return _shorter_summary(candidate, room, cost, counter)
         allowance = room
         for _ in range(_MAX_TRIM_TRIES):
             if allowance <= 0:
@@ -133,6 +149,23 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
         return None
 
     return trim
+
+
+def _shorter_summary(entity: Candidate, room: int, cost: Cost, counter: TokenCounter) -> Trimmed | None:
+    """The entity with the sentences of its summary that fit; None without a summary, or without room for a sentence."""
+    from satchel.workspace.trim import ContentTruncator
+
+    allowance = min(room, counter.count(entity.summary))
+    while entity.summary and allowance >= _MIN_SUMMARY_TOKENS:
+        summary = ContentTruncator(counter).extract_important_sentences(entity.summary, allowance)
+        missing = len(entity.summary) - len(summary)
+        trim = Trim(entity.id, max(1, entity.summary.count("\n") - summary.count("\n")), missing)
+        shorter = entity._replace(summary=summary, text="", trim=trim, shortened=True)
+        over = cost(shorter) - room
+        if summary.strip() and over <= 0:
+            return Trimmed(shorter)
+        allowance = min(allowance, counter.count(summary)) - max(over, 1)
+    return None
 
 
 def _source_lines(text: str, unit: str) -> str:
@@ -178,9 +211,20 @@ def _result(built: Built, options: ContextBuildOptions, started: float) -> Conte
         chunks_truncated=truncated,
         chunks_merged=fates[Fate.MERGED],
         files_included=tuple(dict.fromkeys(piece.lead.path for piece in pieces if piece.lead.path)),
-        was_truncated=truncated > 0 or any(piece.trim for piece in pieces),
+        summary=_shortened_summary(pieces),
+        was_truncated=truncated > 0 or any(_is_cut_by_the_budget(piece) for piece in pieces),
         average_relevance=sum(candidate.relevance for candidate in included) / len(included) if included else 0.0,
     )
+
+
+def _is_cut_by_the_budget(piece: Piece) -> bool:
+    """True for a piece that the budget trimmed; the limit on an entity's content is not the budget."""
+    return piece.trim is not None and (piece.lead.kind is not CandidateKind.ENTITY or piece.lead.shortened)
+
+
+def _shortened_summary(pieces: Sequence[Piece]) -> str | None:
+    """The summaries that were shortened to fit, as S2 reports them; None if none was."""
+    return "\n\n".join(piece.lead.summary for piece in pieces if piece.lead.shortened) or None
 
 
 def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
@@ -190,9 +234,13 @@ def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
         best = max(candidate.relevance for candidate in built.candidates)
         least = options.min_relevance
         yield f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale the scores"
+    elif below := Counter(built.admitted.dropped.values())[Reason.BELOW_RELEVANCE]:
+        hits = "1 hit is" if below == 1 else f"{below} hits are"
+        yield f"{hits} below min_relevance={options.min_relevance:g} and left out"
     listed = isinstance(built.layout, ChunkLayout) and built.layout.with_sources
     if options.include_sources and not listed and built.packed.draft.candidates:
         yield "the list of sources did not fit into the budget and was left out"
+    yield from built.redaction_notes()
     counter = built.layout.counter
     if not counter.exact:
         yield f"token counts are estimated ({counter.name}), not exact"
@@ -211,6 +259,7 @@ def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[st
             assert isinstance(origin, EntityResult)
             entity = origin.entity
             text, given_id = "\n\n".join(filter(None, (entity.summary, entity.content))), origin.entity_id
+        text = redact(text)
         texts_by_id[candidate.id] = text
         texts_by_given_id.setdefault(given_id, text)
     return texts_by_given_id | texts_by_id
@@ -219,9 +268,9 @@ def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[st
 def format_chunk(
     chunk: KnowledgeChunk,
     format: ContextFormat = ContextFormat.MARKDOWN,
-    *,
     include_file_header: bool = True,
     include_line_numbers: bool = True,
+    *,
     options: ContextBuildOptions | None = None,
 ) -> FormattedChunk:
     """Render a single chunk without a context around it."""
@@ -234,6 +283,8 @@ def format_chunk(
     (candidate,) = prepare([chunk], expand_context=options.expand_context)
     counter = counter_for_method(options.token_estimation, options.tokenizer)
     text = "".join(format_for(options).piece(alone(candidate, 1)))
+    if options.format == ContextFormat.JSON:
+        text = dedent(text).strip()  # the object alone, not as it stands in a document
     return FormattedChunk(
         formatted_content=text,
         estimated_tokens=counter.count(text),

@@ -222,6 +222,7 @@ def source_of(piece: Piece, section: str = "") -> ContextSource:
         section=section,
         text="\n".join(filter(None, (lead.summary, piece.text))),
         elided=lead.elided,
+        is_entity=lead.kind is CandidateKind.ENTITY,
     )
 
 

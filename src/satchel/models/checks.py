@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Choice = TypeVar("Choice", bound=StrEnum)
+Record = TypeVar("Record", bound="DataclassInstance")
+
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def check_fields(
@@ -55,6 +63,20 @@ def as_choice(error: type[InvalidInput], field: str, value: object, choices: typ
         return choices(value)  # type: ignore[arg-type]
     except ValueError:
         raise error(field, value, f"must be one of {', '.join(choices)}") from None
+
+
+def as_record(error: type[InvalidInput], field: str, value: object, kind: type[Record], none: str = "") -> Record:
+    """The value as a record; a dictionary with its fields, in snake_case or the specification's camelCase, is taken."""
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, Mapping):
+        raise error(field, value, f"must be a {kind.__name__}, or a dictionary of its fields{none}")
+    names = {_CAPITAL.sub(lambda found: f"_{found[0].lower()}", str(name)): each for name, each in value.items()}
+    known = [each.name for each in fields(kind)]
+    for name, each in names.items():
+        if name not in known:
+            raise error(f"{field}.{name}", each, f"is not a field of {kind.__name__} ({', '.join(known)})")
+    return kind(**names)
 
 
 def as_lines(error: type[InvalidInput], start_line: object, end_line: object) -> tuple[int, int] | tuple[None, None]:

@@ -178,6 +178,7 @@ class Candidate(NamedTuple):
     `trim` is the receipt of a trimmed `text`; `elided` counts the lines that elision lines in `text` stand for.
     `leads` is true for what comes first in its file, whatever its lines: the definition that was asked for by name, or
     a piece far better than the others.
+    `shortened` is true for an entity whose summary was shortened to fit the budget.
     `of_lines` counts the lines of the file where the text is a run of lines outside of all named blocks.
     `is_passage` is true for a passage of a document, whose relevance is its own and not its document's.
     `copies` are the paths of files with mostly the same text, which are not shown.
@@ -208,6 +209,7 @@ class Candidate(NamedTuple):
     trim: Trim | None = None
     elided: int = 0
     leads: bool = False
+    shortened: bool = False
     of_lines: int = 0
     is_passage: bool = False
     copies: tuple[str, ...] = ()

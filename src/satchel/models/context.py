@@ -38,6 +38,8 @@ class ContextSource(NamedTuple):
     text: str = ""
     elided: int = 0
     """The number of lines that elision lines in the text stand for; 0 if the text has no elision lines."""
+    is_entity: bool = False
+    """True for an entity, whose row in an XML list of sources has the attributes of S2 alone; in no dictionary."""
 
     @property
     def id(self) -> str:
@@ -65,10 +67,10 @@ class ContextSource(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The source as a dictionary with S2's field names."""
-        return self._asdict()
+        return {name: value for name, value in self._asdict().items() if name != "is_entity"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SourceDocument:
     """A cited page (S3). `page` counts from 1; `relevance_score` is from 0 to 1, and 0 without a search."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_choice, as_count, as_unit
@@ -72,7 +73,16 @@ class RequestType(StrEnum):
     AUTOMATE = "automate"
 
 
-class ContextFormat(StrEnum):
+class _Numbered(StrEnum):
+    """An enum whose members may be given by their number, as S0 counts them from 0."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(cls)
+        return list(cls)[value] if is_number else None  # type: ignore[call-overload]
+
+
+class ContextFormat(_Numbered):
     """The format of the rendered context."""
 
     MARKDOWN = "markdown"
@@ -91,12 +101,14 @@ FORMATS: Final[Registry[Any]] = Registry(
 
 def as_format(name: str, value: object) -> ContextFormat | str:
     """The format with the given name, built-in or from an installed package."""
+    with suppress(ValueError):
+        return ContextFormat(value)  # type: ignore[arg-type]
     if isinstance(value, str) and value in FORMATS.names():
-        return next((known for known in ContextFormat if known == value), value)
+        return value
     raise InvalidOption(name, value, f"must be one of {', '.join(FORMATS.names())}")
 
 
-class TokenEstimationMethod(StrEnum):
+class TokenEstimationMethod(_Numbered):
     """The method of counting tokens: two formulas, or the tokenizer of the model."""
 
     CHARACTER_BASED = "character_based"
@@ -282,7 +294,7 @@ class SemanticConfig:
     """Number of hits and least relevance for the semantic collector; the best `keep_best` hits may be below."""
 
     enabled: bool = True
-    top_k: int = 20
+    top_k: int = 15
     min_threshold: float = 0.6
     keep_best: int = 3
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.block import block_type
-from satchel.models.checks import as_choice, as_count, as_text, check_fields
+from satchel.models.checks import as_choice, as_count, as_record, as_text, check_fields
 from satchel.models.options import ContextFormat, RequestType, TokenBudget, as_format
 
 # Longer than any question, even with a pasted file; bounds the time of tokenizing and searching.
@@ -134,8 +134,9 @@ class ContextHints:
             raise InvalidOption(
                 "hints", both[0], "is in both include_blocks and exclude_blocks; remove it from one of them"
             )
-        if self.time_range is not None and not isinstance(self.time_range, TimeRange):
-            raise InvalidOption("hints.time_range", self.time_range, "must be a TimeRange")
+        check_fields(
+            self, InvalidOption, partial(as_record, kind=TimeRange), "time_range", prefix="hints.", optional=True
+        )
         check_fields(self, InvalidOption, partial(as_count, least=0), "max_depth", prefix="hints.", optional=True)
 
 
@@ -168,19 +169,14 @@ class ContextRequest:
             raise InvalidOption("query", self.query, f"must be at most {_MAX_QUERY_CHARS:,} characters")
         check_fields(self, InvalidOption, partial(as_choice, choices=RequestType), "type")
         object.__setattr__(self, "format", as_format("format", self.format))
-        if not isinstance(self.user, User):
+        if not isinstance(self.user, User | Mapping):
             raise InvalidOption("user", self.user, "must be a User: the access of this user applies")
-        for name, kinds in (("focus", Focus), ("token_budget", TokenBudget)):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kinds):
-                raise InvalidOption(name, value, f"must be a {kinds.__name__}, or None")
         object.__setattr__(self, "hints", self.hints or NO_HINTS)
-        if not isinstance(self.hints, ContextHints):
-            raise InvalidOption("hints", self.hints, "must be a ContextHints, or None")
-        object.__setattr__(self, "conversation_history", tuple(self.conversation_history or ()))
-        for message in self.conversation_history:
-            if not isinstance(message, ConversationMessage):
-                raise InvalidOption("conversation_history", message, "must contain only ConversationMessage values")
+        for name, kind in (("user", User), ("focus", Focus), ("token_budget", TokenBudget), ("hints", ContextHints)):
+            check = partial(as_record, kind=kind, none="" if name == "user" else ", or None")
+            check_fields(self, InvalidOption, check, name, optional=True)
+        message = partial(as_record, InvalidOption, "conversation_history", kind=ConversationMessage)
+        object.__setattr__(self, "conversation_history", tuple(map(message, self.conversation_history or ())))
         check_fields(self, InvalidOption, as_text, "system_prompt")
 
 

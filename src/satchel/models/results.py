@@ -12,7 +12,9 @@ from satchel.models.context import Context, ContextKind, ContextSource, SourceDo
 
 if TYPE_CHECKING:
     from satchel.models.chunk import Trim
+    from satchel.models.options import ContextConfig
     from satchel.models.request import ContextRequest
+    from satchel.tokens.counter import TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +194,10 @@ class ContextPayload(Context):
     sections: tuple[ContextSection, ...] = ()
     metadata: ContextMetadata
     request: ContextRequest | None = field(default=None, repr=False)
+    config: ContextConfig | None = field(default=None, repr=False)
+    """The configuration that made the payload."""
+    counter: TokenCounter | None = field(default=None, repr=False, compare=False)
+    """The counter that measured the payload."""
 
     @property
     def items(self) -> tuple[ContextItem, ...]:

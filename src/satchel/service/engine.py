@@ -340,8 +340,8 @@ class ContextEngine:
         return self._clock()
 
     def estimate_tokens(self, payload: ContextPayload) -> int:
-        """Count the tokens of the payload's text exactly."""
-        return self._counter().count(payload.serialized)
+        """Count the tokens of the payload's text with the counter that made it."""
+        return (payload.counter or self._counter()).count(payload.serialized)
 
     def validate(self, payload: ContextPayload) -> ContextValidationResult:
         """Check a payload against its request and the current workspace; returns the result of each check."""
@@ -350,11 +350,11 @@ class ContextEngine:
         request = payload.request
         if request is None:
             raise InvalidOption("payload", payload, "has no request, so it cannot be checked")
-        config = self.context_config.for_type(request.type)
+        config = payload.config or self.context_config.for_type(request.type)
         assembler = ContextAssembler(request.format, metadata_hints=config.metadata_hints, citations=config.citations)
         budget = request.token_budget or config.token_budget
         filters = self.filters_for(request.user)
-        return validate(payload, Measure(budget, assembler, self._counter(), self.store, filters))
+        return validate(payload, Measure(budget, assembler, payload.counter or self._counter(), self.store, filters))
 
     def _build_payload(
         self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig, min_sufficiency: float

@@ -139,7 +139,9 @@ class MarkdownFormat(TextFormat):
             language = "text"
         fence = fence_for(piece.text)
         tail = f"{bracketed_receipt(piece.trim)}\n" if piece.trim else ""
-        return f"{fence}{language}\n{piece.text}\n{fence}\n{tail}"
+        body = f"{fence}{language}\n{piece.text}\n{fence}\n{tail}"
+        # In S0's compact style the separator alone stands between chunks.
+        return body.removesuffix("\n") if self.options.heading_style is HeadingStyle.COMPACT else body
 
     def entity_heading(self, piece: Piece) -> str:
         """The number and the name, with the place below."""

@@ -54,7 +54,10 @@ class XmlFormat(Format):
 
     def source(self, source: ContextSource) -> str:
         """A `source` element."""
-        return f"  <source{_attributes(self.source_fields(source))} />\n"
+        fields = self.source_fields(source)
+        if source.is_entity:
+            fields = {name: fields[name] for name in ("id", "name", "type")}  # S2's own
+        return f"  <source{_attributes(fields)} />\n"
 
     def listing(self, document: Document) -> Sheet:
         """A single root with the header, the pieces, the sources and the footer."""
