@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -603,3 +604,28 @@ def test_several_folders_are_served_as_one_and_blocks_belong_to_one(tmp_path: Pa
         for answer in refused:
             assert (answer.status_code, answer.json()["code"]) == (422, "invalid-option")
             assert "ask that folder alone" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"token_budget": "x"}, {"body.token_budget"}),
+        ({"token_budget": {"total": "x"}}, {"body.token_budget", "body.token_budget.total"}),
+        ({"model": 5}, {"body.model"}),
+        ({"fresh": []}, {"body.fresh"}),
+        ({"expand": {}}, {"body.expand"}),
+    ],
+)
+def test_a_problem_names_the_field_and_nothing_of_the_validator(
+    api: Api, body: dict[str, Any], fields: set[str]
+) -> None:
+    answer = api.owner.post("/v1/context", json={"query": "retry", **body})
+    assert answer.status_code == 422
+    assert {problem["field"] for problem in answer.json()["errors"]} == fields
+    assert not re.search(r"function|0x|functools|Body\b|<", answer.text)
+
+
+def test_limits_of_numbers_have_the_names_of_json_schema(api: Api) -> None:
+    text = api.owner.get("/v1/openapi.json").text
+    assert '"maximum"' in text
+    assert not re.search(r'"(?:ge|le|gt|lt)":', text)

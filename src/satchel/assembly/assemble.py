@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import accumulate
 from textwrap import dedent
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ from satchel.models.chunk import Candidate, CandidateKind, EntityResult, Formatt
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
 from satchel.models.results import ContextBuildResult
+from satchel.text.boundaries import sentences
 from satchel.text.secrets import redact
 from satchel.tokens.registry import counter_for, counter_for_method
 
@@ -153,18 +155,20 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
 
 def _shorter_summary(entity: Candidate, room: int, cost: Cost, counter: TokenCounter) -> Trimmed | None:
     """The entity with the sentences of its summary that fit; None without a summary, or without room for a sentence."""
-    from satchel.workspace.trim import ContentTruncator
-
     allowance = min(room, counter.count(entity.summary))
     while entity.summary and allowance >= _MIN_SUMMARY_TOKENS:
-        summary = ContentTruncator(counter).extract_important_sentences(entity.summary, allowance)
+        length = len(counter.prefix(entity.summary, allowance))
+        whole = [end for end in accumulate(map(len, sentences(entity.summary))) if end <= length]
+        summary = entity.summary[: max(whole, default=0)].rstrip()
         missing = len(entity.summary) - len(summary)
         trim = Trim(entity.id, max(1, entity.summary.count("\n") - summary.count("\n")), missing)
         shorter = entity._replace(summary=summary, text="", trim=trim, shortened=True)
         over = cost(shorter) - room
-        if summary.strip() and over <= 0:
+        if not summary:
+            return None
+        if over <= 0:
             return Trimmed(shorter)
-        allowance = min(allowance, counter.count(summary)) - max(over, 1)
+        allowance = min(allowance, counter.count(summary)) - over
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -152,8 +153,13 @@ def _invalid_request(error: RequestValidationError) -> Problem:
     return refusal("invalid-request", {"errors": problems}, detail=detail)
 
 
+_FIELD: Final = re.compile(r"(?!(?:int|str|float|bool|list|dict)$)[a-z][A-Za-z0-9_]*")
+"""The name of a field, as against the name of a type or of a validator."""
+
+
 def _field_name(location: tuple[str | int, ...]) -> str:
-    names = [str(part) for part in location]
+    # Where several types are allowed, the location names the type that was tried, too.
+    names = [str(part) for part in location if isinstance(part, int) or _FIELD.fullmatch(part)]
     if len(names) > 2 and names[:2] in (["body", "question"], ["body", "chunks"]):
         del names[1]  # the tag of the body's model (`question` or `chunks`)
     return ".".join(names)

@@ -117,7 +117,7 @@ class HintsBody(Strict):
     time_range: TimeRangeBody | None = None
     include_blocks: Names = []
     exclude_blocks: Names = []
-    max_depth: Annotated[Count, Field(ge=0, le=1_000)] | None = None
+    max_depth: Annotated[StrictInt, Field(ge=0, le=1_000), BeforeValidator(_whole)] | None = None
 
 
 class MessageBody(Strict):
@@ -129,13 +129,13 @@ class MessageBody(Strict):
     name: Annotated[StrictStr, Field(max_length=256)] = ""
 
 
-_Tokens = Annotated[Count, Field(ge=0, le=_MAX_BUDGET_TOKENS)]
+_Tokens = Annotated[StrictInt, Field(ge=0, le=_MAX_BUDGET_TOKENS), BeforeValidator(_whole)]
 
 
 class BudgetBody(Strict):
     """The whole, and what is reserved of it for each section."""
 
-    total: Annotated[Count, Field(ge=1, le=_MAX_BUDGET_TOKENS)] = 4000
+    total: Annotated[StrictInt, Field(ge=1, le=_MAX_BUDGET_TOKENS), BeforeValidator(_whole)] = 4000
     focus: _Tokens = 1500
     semantic: _Tokens = 1200
     relations: _Tokens = 800
@@ -146,7 +146,8 @@ class BudgetBody(Strict):
 
 def _field(option: Option) -> tuple[Any, Any]:
     """The type and the default of an option's field."""
-    number = Annotated[Count, Field(ge=option.least, le=option.most)]
+    number = Annotated[StrictInt, Field(ge=option.least, le=option.most), BeforeValidator(_whole)]
+    lines = Annotated[StrictInt, Field(ge=0, le=option.most), BeforeValidator(_whole)]
     kinds: dict[Kind, tuple[Any, Any]] = {
         Kind.BUDGET: (number | BudgetBody | None, None),
         Kind.COUNT: (number | None, None),
@@ -157,7 +158,7 @@ def _field(option: Option) -> tuple[Any, Any]:
         Kind.MOMENT: (Moment | None, None),
         Kind.TEXTS: (Names, []),
         Kind.GLOBS: (Globs, []),
-        Kind.LINES: (Annotated[Count, Field(ge=0, le=option.most)] | Literal["symbol"] | None, None),
+        Kind.LINES: (lines | Literal["symbol"] | None, None),
         Kind.FRESH: (Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)] | Literal["now"] | None, None),
         Kind.USER: (Who, None),
         Kind.FOCUS: (FocusBody | Name | None, None),
@@ -231,12 +232,12 @@ _OPTIONAL: Final[dict[str, Any]] = {
     "context_footer": Text | None,
     "ordering": Ordering | None,
     "tokenizer": ModelName | None,
-    "max_tokens": Annotated[Count, Field(ge=1, le=_MAX_BUDGET_TOKENS)],
+    "max_tokens": Annotated[StrictInt, Field(ge=1, le=_MAX_BUDGET_TOKENS), BeforeValidator(_whole)],
     "min_relevance": Share,
 }
 _KINDS: Final[dict[type, Any]] = {
     bool: StrictBool,
-    int: Annotated[Count, Field(ge=0, le=_MAX_BUDGET_TOKENS)],
+    int: Annotated[StrictInt, Field(ge=0, le=_MAX_BUDGET_TOKENS), BeforeValidator(_whole)],
     str: Text,
 }
 
@@ -286,18 +287,18 @@ class ExpandBody(Strict):
     model_config = with_examples("ExpandBody")
 
     id: Name
-    lines: Annotated[Count, Field(ge=0, le=100_000)] = 0
+    lines: Annotated[StrictInt, Field(ge=0, le=100_000), BeforeValidator(_whole)] = 0
     user: Who = None
 
 
 class SourceBody(Strict):
     """What was shown under a number."""
 
-    number: Annotated[Count, Field(ge=1, le=1_000_000)]
+    number: Annotated[StrictInt, Field(ge=1, le=1_000_000), BeforeValidator(_whole)]
     text: Text
     name: Annotated[StrictStr, Field(max_length=4_096)] = ""
     file: Annotated[StrictStr, Field(max_length=4_096)] | None = None
-    page: Annotated[Count, Field(ge=1, le=10_000_000)] | None = None
+    page: Annotated[StrictInt, Field(ge=1, le=10_000_000), BeforeValidator(_whole)] | None = None
 
 
 class VerifyBody(Strict):
@@ -316,12 +317,12 @@ class ResearchRequest(Strict):
     model_config = with_examples("ResearchRequest")
 
     query: Annotated[Text, Field(min_length=1)]
-    num_results: Annotated[Count, Field(ge=1, le=100)] = 10
-    max_sources: Annotated[Count, Field(ge=1, le=100)] | None = None
-    max_tokens: Annotated[Count, Field(ge=1, le=_MAX_BUDGET_TOKENS)] = 10_000
+    num_results: Annotated[StrictInt, Field(ge=1, le=100), BeforeValidator(_whole)] = 10
+    max_sources: Annotated[StrictInt, Field(ge=1, le=100), BeforeValidator(_whole)] | None = None
+    max_tokens: Annotated[StrictInt, Field(ge=1, le=_MAX_BUDGET_TOKENS), BeforeValidator(_whole)] = 10_000
     include_text: StrictBool = True
     include_visual: StrictBool = True
-    answer_tokens: Annotated[Count, Field(ge=1, le=100_000)] = 1024
+    answer_tokens: Annotated[StrictInt, Field(ge=1, le=100_000), BeforeValidator(_whole)] = 1024
     min_sufficiency: Annotated[float, Field(ge=0, le=1)] | None = None
     stream: StrictBool = False
     user: Who = None

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from satchel.models.chunk import Trim
     from satchel.models.options import ContextConfig
     from satchel.models.request import ContextRequest
-    from satchel.tokens.counter import TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +195,8 @@ class ContextPayload(Context):
     request: ContextRequest | None = field(default=None, repr=False)
     config: ContextConfig | None = field(default=None, repr=False)
     """The configuration that made the payload."""
-    counter: TokenCounter | None = field(default=None, repr=False, compare=False)
-    """The counter that measured the payload."""
+    counter: Any = field(default=None, repr=False, compare=False)
+    """The token counter that measured the payload."""
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
