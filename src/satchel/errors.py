@@ -320,6 +320,16 @@ class UnknownBlock(SatchelError, LookupError):
         self.near = tuple(near)
 
 
+class AmbiguousBlock(UnknownBlock):
+    """Several blocks are called so."""
+
+    def __init__(self, name: str, ids: Sequence[str]) -> None:
+        which = ", ".join(ids)
+        SatchelError.__init__(self, f"{shown(name)} is the name of several blocks: {which}; give one of these ids")
+        self.block_id = name
+        self.near = tuple(ids)
+
+
 class UnknownPage(SatchelError, ValueError):
     """The library does not contain the page."""
 

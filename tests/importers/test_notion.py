@@ -110,6 +110,7 @@ def test_columns_become_properties(by_id: dict[str, Block]) -> None:
             "Tags": "kiln, urgent",
         },
         "status": "In progress",
+        "assignee": "Dana",
         "done": False,
         "tags": ["kiln", "urgent"],
         "due": "2026-10-30",

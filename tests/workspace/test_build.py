@@ -602,3 +602,16 @@ def test_a_payload_is_measured_by_what_made_it(engine: ContextEngine) -> None:
     counted = engine.build(request(), counter=counter_for("claude-sonnet-4-5"))
     assert engine.validate(counted).valid, engine.validate(counted)
     assert engine.estimate_tokens(counted) == counted.metadata.total_tokens
+
+
+@pytest.mark.parametrize("name", ["Launch plan", "launch PLAN", "laun"])
+def test_a_block_may_be_focused_as_people_call_it(engine: ContextEngine, name: str) -> None:
+    by_name = engine.build(request("what is open", focus=Focus(block_id=name)))
+    assert by_name.text == engine.build(request("what is open", focus=Focus(block_id="launch"))).text
+
+
+def test_an_ambiguous_name_lists_what_the_asker_may_read(engine: ContextEngine) -> None:
+    with pytest.raises(UnknownBlock, match="the name of several blocks: sub0, sub1, "):
+        engine.build(request(focus=Focus(block_id="sub")))
+    with pytest.raises(UnknownBlock, match="no file or block"):
+        engine.build(request(focus=Focus(block_id="nothing is called so")))

@@ -27,6 +27,7 @@ _ENTRY_POINT: Final = "satchel.cli.entry:main"
 _CHILD_SECONDS: Final = 25.0
 # What a package is called when it is imported, where that is not its own name.
 _MODULES: Final = {
+    "google-re2": "re2",
     "markdown-it-py": "markdown_it",
     "pystemmer": "Stemmer",
     "pyyaml": "yaml",

@@ -68,6 +68,9 @@ class BlockTree(Protocol):
     def links_to(self, ids: Sequence[str], filters: Filters, *, limit: int = 50) -> dict[str, list[Link]]:
         """For each block the first links to the block or to the block's name."""
 
+    def named(self, name: str, filters: Filters, *, limit: int = 20) -> list[Block]:
+        """The blocks that people call so: by title, alias or path, or by the beginning of their id."""
+
     def tasks(
         self,
         filters: Filters,

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from satchel.errors import InvalidOption, UnknownBlock
+from satchel.errors import AmbiguousBlock, InvalidOption, UnknownBlock
 from satchel.indexing.walk import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
 from satchel.models.options import (
@@ -442,9 +442,25 @@ class ContextEngine:
             ]
             innermost = max(inside, key=lambda nested: (nested.start_line, -nested.end_line), default=None)
             block = self.store.block(innermost.id, filters) if innermost else None
-        if block is None:
-            raise UnknownBlock(block_id)
-        return block
+        return block or self._called(block_id, filters)
+
+    def _called(self, name: str, filters: Filters) -> Block:
+        """The only readable block that is called so, by title, alias, path or the beginning of its id."""
+        found = self.store.named(name, filters)
+        wanted = name.casefold()
+        ways: tuple[Callable[[Block], bool], ...] = (
+            lambda block: block.title.casefold() == wanted,
+            lambda block: wanted in (str(alias).casefold() for alias in block.metadata.get("aliases") or ()),
+            lambda block: name in (block.source_path, block.source_path.rpartition(".")[0]) and block.is_page,
+            lambda block: block.id.startswith(name),
+        )
+        for is_called in ways:
+            called = [block for block in found if is_called(block)]
+            if len(called) == 1:
+                return called[0]
+            if called:
+                raise AmbiguousBlock(name, [block.id for block in called])
+        raise UnknownBlock(name)
 
     def _counter(self) -> TokenCounter:
         from satchel.tokens.registry import counter_for

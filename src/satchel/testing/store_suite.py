@@ -310,6 +310,23 @@ class BlockTreeContract(StoreSuite):
             assert ids(store.tasks(EVERYTHING, done=False, due_before=NOON)) == ["late", "later", "exact"]
             assert ids(store.tasks(Filters(types=("page",)))) == []
 
+    def test_blocks_are_found_by_what_people_call_them(self, tmp_path: Path) -> None:
+        launch = Block(id="8f31-launch", type="page", title="Launch Plan", source_path="plans/launch.md")
+        review = Block(id="9a20-review", type="page", title="Review", metadata={"aliases": ["Retro", "50%_done"]})
+        with self.filled(tmp_path, launch, review, Block(id="8f99", type="page", title="Other")) as store:
+            expected = {
+                "Launch Plan": ["8f31-launch"],
+                "launch plan": ["8f31-launch"],
+                "plans/launch.md": ["8f31-launch"],
+                "8f31": ["8f31-launch"],
+                "8f": ["8f31-launch", "8f99"],
+                "retro": ["9a20-review"],
+                "50%_done": ["9a20-review"],
+                "%": ["9a20-review"],
+                "x": [],
+            }
+            assert {name: ids(store.named(name, EVERYTHING)) for name in expected} == expected
+
     def test_a_commit_of_blocks_that_fails_leaves_nothing(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, note("p")) as store:
             before = store.generation
@@ -460,6 +477,7 @@ class AccessControlContract(StoreSuite):
             assert store.links_to(["shut"], ann) == store.links_from(["shut"], ann) == {}
             assert [activity.block for activity in store.recent(ann)] == ["open"]
             assert ids(store.tasks(ann)) == ["open"]
+            assert ids(store.named("", ann)) == ["open"]
 
     def test_groups_are_known_by_their_members(self, tmp_path: Path) -> None:
         with self.filled(tmp_path) as store:

@@ -316,6 +316,18 @@ class RelationalReader(FileReader):
             coming_in = ((block_id, code.links_to(block_id, limit)) for block_id in _in_files(ids, links, rows))
             return links | {block_id: more for block_id, more in coming_in if more}
 
+    def named(self, name: str, filters: Filters, *, limit: int = 20) -> list[Block]:
+        """The blocks that people call so: by title, alias or path, or by the beginning of their id."""
+        key, small = encoded(name), name.lower()
+        pattern = "".join(f"\\{sign}" if sign in "\\%_" else sign for sign in small)
+        where = (
+            "(node.title = ? OR lower(node.title) = ? OR node.source_path = ? OR substr(node.id, 1, ?) = ?"
+            " OR (node.metadata LIKE ? AND lower(node.metadata) LIKE ? ESCAPE '\\'))"
+        )
+        values = (name, small, name.encode("utf-8", "replace"), len(key), key, '%"aliases"%', f"%{pattern}%")
+        with self._readable(filters) as rows:
+            return Tree(rows).listed(where, values, "node.id", limit)
+
     def tasks(
         self,
         filters: Filters,
