@@ -299,9 +299,7 @@ class ExtraMissing(SatchelError):
     """A feature needs packages that are not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(
-            f"{what} needs packages that are not installed: pip install '.[{extra}]' in Satchel's checkout"
-        )
+        super().__init__(f"{what} needs packages that are not installed: pip install 'satchel[{extra}]'")
         self.what = what
         self.extra = extra
 

@@ -354,3 +354,20 @@ def test_folders_that_cannot_be_asked_together_are_refused(folder: Path) -> None
         assert "only folders can be asked together" in done.stderr
         assert "secret" not in done.stderr
     assert satchel("search", "boil", ".", "nowhere", folder=folder).returncode == 2
+
+
+def test_a_question_may_come_from_stdin(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.py").write_text("def moor(ship):\n    return ship.rope\n")
+    command = [
+        sys.executable,
+        "-m",
+        "satchel",
+        "search",
+        "-",
+        str(tmp_path / "work"),
+        "--index-dir",
+        str(tmp_path / "i"),
+    ]
+    asked = subprocess.run(command, input="moor the ship\n", capture_output=True, text=True, timeout=60, check=False)
+    assert "a.py" in asked.stdout, asked.stderr

@@ -787,7 +787,7 @@ def test_without_chroma_the_error_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "LibraryUnavailable" in done.stderr
-    assert "pip install '.[chroma]'" in done.stderr
+    assert "pip install 'satchel[chroma]'" in done.stderr
 
 
 def test_importing_the_library_loads_neither_chroma_nor_torch() -> None:

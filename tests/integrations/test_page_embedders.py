@@ -286,7 +286,7 @@ def test_without_the_extra_the_error_says_what_to_install(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ)
     assert "EmbedderUnavailable" in done.stderr
-    assert "pip install '.[visual]'" in done.stderr
+    assert "pip install 'satchel[visual]'" in done.stderr
 
 
 def png_that_claims(width: int, height: int) -> bytes:

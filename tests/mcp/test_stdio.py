@@ -572,7 +572,7 @@ def test_without_the_sdk_the_command_says_what_to_install(folder: Path) -> None:
         [sys.executable, "-c", textwrap.dedent(script), str(folder)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "pip install '.[mcp]'" in done.stderr
+    assert "pip install 'satchel[mcp]'" in done.stderr
     assert done.stdout == ""
 
 

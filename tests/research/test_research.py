@@ -507,6 +507,14 @@ class TestBudget:
         if len(taken) < len(sources):
             assert true_count(builder.format_truncated_context(sources[: len(taken) + 1])) > budget
 
+    @pytest.mark.requirement("S3.budget.in-order")
+    def test_a_source_that_fits_exactly_is_taken(self) -> None:
+        builder = shelf_builder(Shelf({}))
+        sources = [source(1), source(2), source(3)]
+        exact = true_count(builder.format_truncated_context(sources[:2]))
+        assert builder.truncate_to_budget(sources, exact) == sources[:2]
+        assert builder.truncate_to_budget(sources, exact - 1) == sources[:1]
+
     @pytest.mark.requirement("S3.budget.truncated-flag")
     @pytest.mark.parametrize("spare", [0, -1])
     def test_truncated_exactly_when_something_had_to_go(self, spare: int) -> None:

@@ -92,3 +92,8 @@ def test_a_folder_may_be_given_as_a_path(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with satchel.open(tmp_path / "work", index_dir=tmp_path / "index"):
         assert (tmp_path / "index").is_dir()
+
+
+def test_no_folder_at_all_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="at least one folder"):
+        satchel.open([])

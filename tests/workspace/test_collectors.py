@@ -546,3 +546,46 @@ def test_a_block_that_several_collectors_found_is_in_once_with_every_reason(engi
     assert any("edit by ann" in reason for reason in found[0].reasons)
     press = {entry.into for entry in payload.ledger if entry.id == "press"}
     assert press == {"tasks"}, "a sibling that the search found is shown with its section"
+
+
+@pytest.mark.requirement("S4.config.activity")
+def test_edits_beyond_their_age_are_left_out_however_few_there_are(tmp_path: Path) -> None:
+    for hours, expected in ((72, ["new"]), (74, ["new", "old"])):
+        config = with_collectors(tmp_path, activity=ActivityConfig(max_age_hours=hours))
+        with engine_in(tmp_path, context_config=config) as engine:
+            with engine.workspace.edit() as edit:
+                edit.set_default("allow")
+                for name, age in (("new", 71), ("old", 73)):
+                    edit.put(Block(id=name, type="text", content=f"edited {name} thing"))
+                    edit.record("ann", Action.EDIT, name, NOW - timedelta(hours=age))
+            assert sorted(ids(engine.build(request("zzz")), "activity")) == expected
+
+
+@pytest.mark.requirement("S4.hints.max-depth")
+def test_max_depth_limits_how_far_links_are_followed(tmp_path: Path) -> None:
+    config = with_collectors(tmp_path, relations=RelationsConfig(max_depth=3), semantic=SemanticConfig(enabled=False))
+    with engine_in(tmp_path, context_config=config) as engine:
+        with engine.workspace.edit() as edit:
+            for name in "abcd":
+                edit.put(Block(id=name, type="page", title=f"Page {name}"))
+            for source, target in ("ab", "bc", "cd"):
+                edit.link(source, target, LinkKind.RELATION)
+        for depth, expected in ((1, ["b"]), (2, ["b", "c"]), (None, ["b", "c", "d"])):
+            asked = request("zzz", focus=Focus(block_id="a"), hints=ContextHints(max_depth=depth))
+            assert ids(engine.build(asked), "relations") == expected
+
+
+@pytest.mark.requirement("S4.never.ignore-permissions")
+def test_children_that_may_not_be_read_take_no_places(tmp_path: Path) -> None:
+    config = with_collectors(tmp_path, focus=FocusConfig(children_limit=3), **ONLY_FOCUS)
+    with engine_in(tmp_path, context_config=config) as engine:
+        with engine.workspace.edit() as edit:
+            edit.set_default("allow")
+            edit.put(Block(id="top", type="page", title="Top"))
+            for number in range(8):
+                edit.put(Block(id=f"c{number}", type="text", parent="top", position=number, content=f"child {number}"))
+                if number < 5:
+                    edit.deny(f"c{number}", "ann")
+        found = engine.build(request(focus=Focus(block_id="top")))
+        text = found.text
+        assert [number for number in range(8) if f"child {number}" in text] == [5, 6, 7]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -112,7 +113,7 @@ def with_question(surface: Surface) -> Callable[[Command], Command]:
         @wraps(command)
         def wrapped(*args: Any, question: str, **values: Any) -> Any:
             flag_values = {option.name: values.pop(option.name) for option in options}
-            return command(*args, question=_question(kind, question, flag_values), **values)
+            return command(*args, question=_question(kind, _asked(question), flag_values), **values)
 
         flags = (click.option(*option.flags, option.name, **_click_settings(option)) for option in options)
         return _with_flags(wrapped, (click.argument("question"), *flags))
@@ -143,6 +144,15 @@ def _click_settings(option: Option) -> dict[str, Any]:
         case Kind.MESSAGES:
             settings["type"] = click.Path(exists=True, dir_okay=False, path_type=Path)
     return settings
+
+
+def _asked(question: str) -> str:
+    """The question, from stdin for `-`."""
+    if question != "-":
+        return question
+    if sys.stdin.isatty():
+        raise click.UsageError("the question - is read from stdin: echo 'how …?' | satchel build -")
+    return sys.stdin.read().strip()
 
 
 def _question(

@@ -438,10 +438,6 @@ def describe_report(report: IndexReport) -> list[str]:
         from satchel.indexing.walk import can_read_documents
 
         documents = "1 document was" if unread == 1 else f"{unread:,} documents were"
-        reason = (
-            "the setting `documents` is off"
-            if can_read_documents()
-            else "pip install '.[documents]' in Satchel's checkout"
-        )
+        reason = "the setting `documents` is off" if can_read_documents() else "pip install 'satchel[documents]'"
         sentences.append(f"{documents} not read: {reason}")
     return sentences

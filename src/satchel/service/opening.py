@@ -37,6 +37,8 @@ def open(
 
     who = User(id=user) if isinstance(user, str) else user
     places = [path_or_url] if isinstance(path_or_url, str | os.PathLike) else list(path_or_url)
+    if not places:
+        raise InvalidOption("path_or_url", places, "must name at least one folder")
     if len(places) == 1 and isinstance(places[0], str) and places[0].startswith(("http://", "https://")):
         from satchel.service.remote_client import RemoteSatchel
 

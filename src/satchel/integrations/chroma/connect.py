@@ -17,7 +17,7 @@ def chromadb() -> Any:
     try:
         import chromadb as library
     except ImportError:
-        raise LibraryUnavailable("chroma", "needs an extra: pip install '.[chroma]' in Satchel's checkout") from None
+        raise LibraryUnavailable("chroma", "needs an extra: pip install 'satchel[chroma]'") from None
     return library
 
 

@@ -45,7 +45,7 @@ class ModelEmbedder(ABC):
         try:
             load = resolve_name(self.loader)
         except ImportError:
-            reason = f"needs an extra: pip install '.[{self.library}]' in Satchel's checkout"
+            reason = f"needs an extra: pip install 'satchel[{self.library}]'"
             raise EmbedderUnavailable(self._model_name, reason) from None
         try:
             return load(self._source)

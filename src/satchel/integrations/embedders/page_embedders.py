@@ -174,7 +174,7 @@ class MultiVectorPageEmbedder:
             import transformers
             from PIL import Image  # noqa: F401
         except ImportError:
-            reason = "needs an extra: pip install '.[visual]' in Satchel's checkout"
+            reason = "needs an extra: pip install 'satchel[visual]'"
             raise EmbedderUnavailable(self._model_name, reason) from None
         options = {"local_files_only": is_offline, "trust_remote_code": False}
         try:
