@@ -14,8 +14,7 @@ import satchel
 from satchel import ContextBuildOptions, assemble, from_langchain, from_llamaindex
 from satchel.errors import InvalidOption
 from satchel.integrations.frameworks.langchain_retriever import SatchelRetriever
-from satchel.integrations.frameworks.llamaindex_retriever import SatchelPacker
-from satchel.integrations.frameworks.llamaindex_retriever import SatchelRetriever as LlamaRetriever
+from satchel.integrations.frameworks.llamaindex_retriever import SatchelNodeRetriever, SatchelPacker
 from tests.support.oracle import true_count
 
 QUESTION = "how is a ship moored"
@@ -71,7 +70,7 @@ def test_with_a_budget_the_documents_are_the_pieces_of_a_context(harbor: satchel
 
 def test_what_goes_out_comes_back_in(harbor: satchel.Satchel) -> None:
     documents = SatchelRetriever(client=harbor, k=3).invoke(QUESTION)
-    nodes = LlamaRetriever(harbor, k=3).retrieve(QUESTION)
+    nodes = SatchelNodeRetriever(harbor, k=3).retrieve(QUESTION)
     for chunks in (from_langchain(documents), from_llamaindex(nodes)):
         assert {chunk.file_path for chunk in chunks} == {document.metadata["file_path"] for document in documents}
         assert "### " in assemble(chunks, ContextBuildOptions(min_relevance=0)).context
@@ -83,7 +82,7 @@ def test_an_unknown_option_is_refused(harbor: satchel.Satchel) -> None:
 
 
 def test_llamaindex_gets_nodes_with_scores(harbor: satchel.Satchel) -> None:
-    nodes = LlamaRetriever(harbor, k=2).retrieve(QUESTION)
+    nodes = SatchelNodeRetriever(harbor, k=2).retrieve(QUESTION)
     assert len(nodes) == 2
     assert nodes[0].score == harbor.search(QUESTION, top_k=2).hits[0].relevance
     assert nodes[0].node.metadata["file_path"]

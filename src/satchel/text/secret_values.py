@@ -57,12 +57,13 @@ _NO_URL_PASSWORD: Final = re.compile(rb"[(){}\[\]*$+]$|^[%+.]|%s|\\")
 
 _EMBEDDED_CHARS: Final = 60  # of base64 around a value: it is a part of a picture, say
 _MIN_TURNS: Final = 3  # between letters and digits
-_LONG_CHARS: Final = 24
+_LONG_CHARS: Final = 24  # of a value: longer ones have more different signs by chance
+# Least entropy in bits of a sign; English words have about 3.
 _MIN_RANDOM_LONG: Final = 3.5
-_MIN_RANDOM_SHORT: Final = 3.2
+_MIN_RANDOM_SHORT: Final = 3.2  # short values repeat fewer signs
 
 
-class Found(NamedTuple):
+class FoundValue(NamedTuple):
     """A value that may be a secret, in its text."""
 
     text: bytes
@@ -82,8 +83,8 @@ class Found(NamedTuple):
         return self.text[max(0, self.first - 50) : self.start].rpartition(b"\n")[2]
 
 
-class Values(NamedTuple):
-    """Values that are no secret anywhere, and words that stand where a secret would."""
+class NoSecrets(NamedTuple):
+    """NoSecrets that are no secret anywhere, and words that stand where a secret would."""
 
     placeholder: re.Pattern[bytes]
     weak: re.Pattern[bytes]
@@ -101,9 +102,9 @@ class Values(NamedTuple):
 class _Case(NamedTuple):
     """What a check judges: a value, where it was found, and the values that are no secret."""
 
-    found: Found
+    place: FoundValue
     value: bytes
-    values: Values
+    values: NoSecrets
 
 
 def randomness(value: bytes) -> float:
@@ -111,18 +112,18 @@ def randomness(value: bytes) -> float:
     return -sum(count / len(value) * math.log2(count / len(value)) for count in Counter(value).values())
 
 
-def is_secret(found: Found, check: str, least: float, values: Values) -> bool:
+def is_secret(place: FoundValue, check: str, least: float, values: NoSecrets) -> bool:
     """True if a value is a secret by the check of its rule."""
     if check in _BY_FORM:
-        return _BY_FORM[check](found.value)
-    value = found.value.removeprefix(b"django-insecure-") if check == "symbols" else found.value
+        return _BY_FORM[check](place.value)
+    value = place.value.removeprefix(b"django-insecure-") if check == "symbols" else place.value
     if not value or (least and randomness(value) <= least) or values.is_placeholder(value):
         return False
-    if check not in CHECKS_BY_NAME and _is_embedded(found):
+    if check not in CHECKS_BY_NAME and _is_embedded(place):
         return False
-    if check and _HASH_BEFORE.search(found.text[max(0, found.start - 40) : found.start]):
+    if check and _HASH_BEFORE.search(place.text[max(0, place.start - 40) : place.start]):
         return False
-    return not check or _CHECKS[check](_Case(found, value, values))
+    return not check or _CHECKS[check](_Case(place, value, values))
 
 
 def _turns(value: bytes) -> int:
@@ -143,15 +144,15 @@ def _decoded(value: bytes) -> bytes:
         return b""
 
 
-def _is_embedded(found: Found) -> bool:
+def _is_embedded(place: FoundValue) -> bool:
     """True inside a longer run of base64."""
-    before = found.text[max(0, found.start - 80) : found.start]
+    before = place.text[max(0, place.start - 80) : place.start]
     left = len(before) - len(before.rstrip(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
-    right = _BASE64_RUN.match(found.text, found.end, found.end + 80)
+    right = _BASE64_RUN.match(place.text, place.end, place.end + 80)
     return left >= _EMBEDDED_CHARS or bool(right and len(right[0]) >= _EMBEDDED_CHARS)
 
 
-def _is_password(value: bytes, values: Values) -> bool:
+def _is_password(value: bytes, values: NoSecrets) -> bool:
     """True for what a person or a machine would choose as a password; not for an identifier, a path or a format."""
     if values.is_weak(value) or _CODE.search(value) or _ATTRIBUTES.fullmatch(value) or _NO_PASSWORD.fullmatch(value):
         return False
@@ -184,7 +185,7 @@ def _mixed(case: _Case) -> bool:
 
 def _kubernetes(case: _Case) -> bool:
     """Base64 of anything but a placeholder, a date or prose; or a password as it is."""
-    if b"..." in case.found.text[case.found.end : case.found.end + 5]:
+    if b"..." in case.place.text[case.place.end : case.place.end + 5]:
         return False
     content = _decoded(case.value)
     if not content:
@@ -195,7 +196,7 @@ def _kubernetes(case: _Case) -> bool:
     return not _is_prose(content, case.values)
 
 
-def _is_prose(content: bytes, values: Values) -> bool:
+def _is_prose(content: bytes, values: NoSecrets) -> bool:
     if not _READABLE.fullmatch(content):
         return False
     return bool(re.search(rb"[ {]", content)) or values.is_placeholder(content) or values.is_weak(content)
@@ -203,8 +204,8 @@ def _is_prose(content: bytes, values: Values) -> bool:
 
 def _url(case: _Case) -> bool:
     """The password of an address, unless address or password are of documentation."""
-    user = case.found.text[case.found.first : case.found.end].partition(b"://")[2].partition(b":")[0]
-    host = case.found.text[case.found.end + 1 : case.found.end + 40].lower()
+    user = case.place.text[case.place.first : case.place.end].partition(b"://")[2].partition(b":")[0]
+    host = case.place.text[case.place.end + 1 : case.place.end + 40].lower()
     password = unquote_to_bytes(case.value)
     if password == user or (case.values.is_weak(password) and len(password) < 20) or _NO_URL_PASSWORD.search(password):
         return False
@@ -215,12 +216,12 @@ def _url(case: _Case) -> bool:
 
 def _named(case: _Case) -> bool:
     """The value after a service's name: of the alphabet of keys, with digits among its letters."""
-    if _NAMES_SOMETHING_ELSE.search(case.found.before) or case.values.is_weak(case.value):
+    if _NAMES_SOMETHING_ELSE.search(case.place.before) or case.values.is_weak(case.value):
         return False
     if _DOTTED.fullmatch(case.value):
         return False
     if _HEX.fullmatch(case.value):
-        return len(case.value) >= 16 and not _NAMES_A_HASH.search(case.found.before)
+        return len(case.value) >= 16 and not _NAMES_A_HASH.search(case.place.before)
     return _turns(case.value) >= max(2, len(case.value) // 12)
 
 
@@ -228,7 +229,7 @@ def _generic(case: _Case) -> bool:
     """A random value after a word such as *token*, that nothing says to be something else."""
     if not _may_be_random(case):
         return False
-    name = case.found.before
+    name = case.place.before
     if _HEX.fullmatch(case.value):  # a hash, unless the name says otherwise
         return len(case.value) >= 16 and bool(_NAMES_A_SECRET.search(name)) and not _NAMES_A_HASH.search(name)
     if randomness(case.value) <= (_MIN_RANDOM_LONG if len(case.value) >= _LONG_CHARS else _MIN_RANDOM_SHORT):
@@ -243,8 +244,8 @@ def _generic(case: _Case) -> bool:
 def _may_be_random(case: _Case) -> bool:
     if not re.search(rb"\d", case.value) or not re.search(rb"[a-zA-Z]", case.value) or _UUID.search(case.value):
         return False
-    name = case.found.before
-    if re.search(rb",\s*$", case.found.text[max(0, case.found.start - 3) : case.found.start]):  # f(key, value2)
+    name = case.place.before
+    if re.search(rb",\s*$", case.place.text[max(0, case.place.start - 3) : case.place.start]):  # f(key, value2)
         return False
     if case.values.is_weak(case.value) or _NAMES_SOMETHING_ELSE.search(name):
         return False

@@ -13,14 +13,14 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
-from satchel.text.secret_values import CHECKS_BY_NAME, Found, Values, is_secret
+from satchel.text.secret_values import CHECKS_BY_NAME, FoundValue, NoSecrets, is_secret
 
 REDACTED: Final = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 """What stands in place of a secret."""
 
 # What may stand before and after a token: in JSON inside of JSON a letter of `\n` touches it.
 _TOKEN: Final = rb"""(?:\b|\\[nrt])(%s)(?:[\x60'"\s;,)\]}<>&\\|@:?#]|\.(?:[\s'"\x60)\\]|$|[a-z0-9]{1,8}(?:\W|$))|$)"""
-_SET_MEMORY: Final = 64 << 20
+_SET_MEMORY: Final = 64 << 20  # for the automaton of a set; with less it is built again and again
 _MIN_CHARS: Final = 12  # a shorter text holds no secret
 
 
@@ -52,16 +52,16 @@ class _Rules(NamedTuple):
     of_word: Sequence[Sequence[_Rule]]
     forms: Sequence[tuple[Any, Sequence[_Rule]]]
     """Sets of the forms that no word announces, each with its rules."""
-    values: Values
+    values: NoSecrets
 
 
 def redact(text: str) -> str:
     """The text with a mark in place of each secret; a secret of several lines leaves as many lines."""
-    found = find_secrets(text)
-    if not found:
+    secrets = find_secrets(text)
+    if not secrets:
         return text
     parts, end = [], 0
-    for secret in found:
+    for secret in secrets:
         lines = text.count("\n", secret.start, secret.end)
         parts += [text[end : secret.start], f"[redacted: {secret.rule}]", "\n" * lines]
         end = secret.end
@@ -112,7 +112,7 @@ def _found(data: bytes) -> Iterator[tuple[int, int, _Rule]]:
             start, end = match.span(group)
             inner = [one.span(1) for one in rule.each.finditer(data, start, end)] if rule.each else [(start, end)]
             for first, last in inner:
-                if is_secret(Found(data, first, last, match.start()), rule.check, rule.random, known.values):
+                if is_secret(FoundValue(data, first, last, match.start()), rule.check, rule.random, known.values):
                     yield first, last, rule
             # A value that is no secret may stand in the way of one just behind its name.
             at = max(match.start() + 1, start if group else end)
@@ -139,7 +139,7 @@ def _rules() -> _Rules:
         _search_set([re2.escape(word.encode()) for word in by_word], case_sensitive=False),
         list(by_word.values()),
         forms,
-        Values(
+        NoSecrets(
             re.compile(values["placeholder"].encode()),
             re.compile(values["weak"].encode()),
             frozenset(value.encode() for value in values["known"]),

@@ -20,7 +20,7 @@ from satchel.indexing.documents.page_letters import (
     MAX_LETTERS,
     RIGHT_TO_LEFT,
     Letter,
-    Segment,
+    LineSegment,
     letters_on,
     segments_of,
     upright,
@@ -45,14 +45,14 @@ _SCRIPT_SHARE: Final = 0.02  # of the letters, that a script counts
 _MAX_SYMBOL_SHARE: Final = 0.35  # a page of another script in a font without a table of its letters looks like symbols
 _MAX_GUESSED_SHARE: Final = 0.3  # of letters that PDFium guesses ...
 _MAX_CONTROL_SHARE: Final = 0.04  # ... on a page that has control characters for spaces
-_MIN_TEXT_OBJECTS: Final = 20
+_MIN_TEXT_OBJECTS: Final = 20  # a page with fewer may be a picture with a stamp
 _MIN_LETTERS_PER_OBJECT: Final = 0.5  # with fewer, most letters have no text at all
-_MAX_FORM_LEVELS: Final = 4
+_MAX_FORM_LEVELS: Final = 4  # of nested form objects; bounds the count on hostile pages
 
-_TURNED_SHARE: Final = 0.5
-_RIGHT_TO_LEFT_SHARE: Final = 0.3
-_CJK_SHARE: Final = 0.3
-_MIN_CJK: Final = 8
+_TURNED_SHARE: Final = 0.5  # of the letters: the text as a whole is turned
+_RIGHT_TO_LEFT_SHARE: Final = 0.3  # of the letters: names and numbers in the text are of other scripts
+_CJK_SHARE: Final = 0.3  # of the letters, that their direction says how the page is read
+_MIN_CJK: Final = 8  # letters, as many as a title has
 
 _MAX_MISORDERED_SHARE: Final = 0.10  # of pairs of words
 _MAX_LOST_SHARE: Final = 0.25  # of the page's words
@@ -119,14 +119,14 @@ def _corrected(markdown: str, letters: Sequence[Letter], text: str) -> str:
 class _Words:
     """The words of a page: where they stand, and which of them are beside each other."""
 
-    def __init__(self, segments: Sequence[Segment], divided: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, segments: Sequence[LineSegment], divided: Iterable[tuple[str, str]] = ()) -> None:
         self.segments = segments
         self._divided = {(one.casefold(), other.casefold()) for one, other in divided}
         self.counts = Counter(word for segment in segments for word in segment.words)
         self._pairs = {pair for segment in segments for pair in pairwise(segment.words)}
         self._firsts = {segment.words[0] for segment in segments if segment.words}
         self._lasts = {segment.words[-1] for segment in segments if segment.words}
-        self.places: Mapping[str, list[Segment]] = defaultdict(list)
+        self.places: Mapping[str, list[LineSegment]] = defaultdict(list)
         for segment in segments:
             for word in dict.fromkeys(segment.words):
                 self.places[word].append(segment)
@@ -191,7 +191,7 @@ def _is_vertical(ink: Sequence[Letter]) -> bool:
 def _vertical_text(letters: Sequence[Letter]) -> str:
     """Columns from right to left, band by band; a band ends where its columns do."""
     lying = [letter._replace(x0=-letter.y1, x1=-letter.y0, y0=letter.x0, y1=letter.x1, turn=0) for letter in letters]
-    bands: list[list[Segment]] = []
+    bands: list[list[LineSegment]] = []
     for column in sorted(segments_of(lying), key=lambda column: column.x0 - column.x1):  # longest first
         for band in bands:
             shared = min(band[0].x1, column.x1) - max(band[0].x0, column.x0)
@@ -206,12 +206,12 @@ def _vertical_text(letters: Sequence[Letter]) -> str:
     )
 
 
-def _as_text(segments: Sequence[Segment], *, is_leftward: bool = False) -> str:
+def _as_text(segments: Sequence[LineSegment], *, is_leftward: bool = False) -> str:
     """The lines of a page; lines of several segments below each other become a table."""
-    rows: dict[int, list[Segment]] = defaultdict(list)
+    rows: dict[int, list[LineSegment]] = defaultdict(list)
     for segment in segments:
         rows[segment.row].append(segment)
-    blocks: list[list[list[Segment]]] = []
+    blocks: list[list[list[LineSegment]]] = []
     for row in rows.values():
         row.sort(key=lambda segment: -segment.x1 if is_leftward else segment.x0)
         if blocks and (len(row) > 1) == (len(blocks[-1][0]) > 1):
@@ -224,19 +224,19 @@ def _as_text(segments: Sequence[Segment], *, is_leftward: bool = False) -> str:
     )
 
 
-def _as_lines(rows: Sequence[Sequence[Segment]]) -> str:
+def _as_lines(rows: Sequence[Sequence[LineSegment]]) -> str:
     return "\n".join(" ".join(segment.text for segment in row) for row in rows)
 
 
-def _as_table(rows: Sequence[Sequence[Segment]], *, is_leftward: bool = False) -> str:
+def _as_table(rows: Sequence[Sequence[LineSegment]], *, is_leftward: bool = False) -> str:
     """Rows of segments as a table in Markdown; columns are parted by the gaps that no row with many cells crosses."""
     columns: list[tuple[float, float]] = []
     most = max(map(len, rows))
     for segment in (segment for row in rows if len(row) >= _FULL_ROW_SHARE * most for segment in row):
         crossed = [column for column in columns if min(column[1], segment.x1) > max(column[0], segment.x0)]
         columns = [column for column in columns if column not in crossed]
-        columns.append((min(segment.x0, *(x0 for x0, _ in crossed)) if crossed else segment.x0,
-                        max(segment.x1, *(x1 for _, x1 in crossed)) if crossed else segment.x1))  # fmt: skip
+        borders = [(segment.x0, segment.x1), *crossed]
+        columns.append((min(x0 for x0, _ in borders), max(x1 for _, x1 in borders)))
     columns.sort(reverse=is_leftward)
     lines = []
     for row in rows:
@@ -266,13 +266,13 @@ def _checked_table(table: str, words: _Words) -> str:
     return f"{_as_table(rebuilt)}\n"
 
 
-def _lines_of_table(own: Mapping[str, int], words: _Words) -> list[list[Segment]]:
+def _lines_of_table(own: Mapping[str, int], words: _Words) -> list[list[LineSegment]]:
     """The lines of the page with the words of a table, where the words that stand once on the page are."""
     sure = [words.places[word][0] for word in own if len(words.places[word]) == 1]
     if len(sure) < _MIN_SURE_WORDS:
         return []
     top, bottom = max(segment.y1 for segment in sure), min(segment.y0 for segment in sure)
-    lines: dict[int, list[Segment]] = defaultdict(list)
+    lines: dict[int, list[LineSegment]] = defaultdict(list)
     for segment in words.segments:
         share = sum(word in own for word in segment.words) / max(len(segment.words), 1)
         middle, reach = (segment.y0 + segment.y1) / 2, _NEARBY_LINES * (segment.y1 - segment.y0)
@@ -282,7 +282,7 @@ def _lines_of_table(own: Mapping[str, int], words: _Words) -> list[list[Segment]
     return [sorted(lines[row], key=lambda segment: segment.x0) for row in sorted(lines)]
 
 
-def _mixes_lines(row: Sequence[Sequence[str]], places: Mapping[str, list[Segment]], *, is_head: bool) -> bool:
+def _mixes_lines(row: Sequence[Sequence[str]], places: Mapping[str, list[LineSegment]], *, is_head: bool) -> bool:
     """True if the numbers of a cell stand in several lines that another cell is in, too, or beside no other cell."""
     cells = [[word for word in cell if 0 < len(places[word]) <= _MAX_PLACES] for cell in row]
     cells = [cell for cell in cells if cell]
@@ -309,11 +309,11 @@ def _mixes_lines(row: Sequence[Sequence[str]], places: Mapping[str, list[Segment
     return False
 
 
-def _distinct(cell: Sequence[str], places: Mapping[str, list[Segment]]) -> list[Segment]:
+def _distinct(cell: Sequence[str], places: Mapping[str, list[LineSegment]]) -> list[LineSegment]:
     return list({id(segment): segment for word in cell for segment in places[word]}.values())
 
 
-def _middle(segment: Segment) -> float:
+def _middle(segment: LineSegment) -> float:
     return (segment.y0 + segment.y1) / 2
 
 

@@ -38,7 +38,7 @@ _OUTSIDE: Final = 2.0  # points beyond the page's border: such a letter is not p
 _HYPHENS: Final = frozenset((0x02, 0xFFFE))
 _SPACES: Final = frozenset((10, 13, 32, 160))
 _LOW_SURROGATES: Final = range(0xDC00, 0xE000)
-_MAX_CODE: Final = 0x10FFFF
+_MAX_CODE: Final = 0x10FFFF  # the last letter of Unicode
 
 
 class Letter(NamedTuple):
@@ -66,7 +66,7 @@ class Letter(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Segment:
+class LineSegment:
     """Words of a line without a wide gap between them."""
 
     text: str
@@ -96,7 +96,7 @@ def letters_on(page: Any, text_page: Any) -> list[Letter]:
 
     box, x, y = raw.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
     left, bottom, right, top = page.get_cropbox()
-    found: list[Letter] = []
+    letters: list[Letter] = []
     after_space = False
     for at in range(min(text_page.count_chars(), MAX_LETTERS)):
         code = raw.FPDFText_GetUnicode(text_page, at)
@@ -105,23 +105,24 @@ def letters_on(page: Any, text_page: Any) -> list[Letter]:
             continue
         text = "-" if code in _HYPHENS else chr(code) if code <= _MAX_CODE else "\ufffd"
         if code in _LOW_SURROGATES:
-            if found and "\ud800" <= found[-1].text < "\udc00":
-                whole = (found[-1].text + text).encode("utf-16", "surrogatepass").decode("utf-16")
-                found[-1] = found[-1]._replace(text=whole)
+            if letters and "\ud800" <= letters[-1].text < "\udc00":
+                whole = (letters[-1].text + text).encode("utf-16", "surrogatepass").decode("utf-16")
+                letters[-1] = letters[-1]._replace(text=whole)
             continue
         raw.FPDFText_GetLooseCharBox(text_page, at, box)
         raw.FPDFText_GetCharOrigin(text_page, at, x, y)
         if not (left - _OUTSIDE <= x.value <= right + _OUTSIDE and bottom - _OUTSIDE <= y.value <= top + _OUTSIDE):
             continue
         turn = round(raw.FPDFText_GetCharAngle(text_page, at) / (math.pi / 2)) % 4
-        found.append(Letter(text, box.left, box.right, box.bottom, box.top, turn, at, after_space))
+        place = (box.left, box.right, box.bottom, box.top)
+        letters.append(Letter(text, *place, turn=turn, at=at, after_space=after_space))
         after_space = False
-    found = [letter for letter in found if not "\ud800" <= letter.text <= "\udfff"]
+    letters = [letter for letter in letters if not "\ud800" <= letter.text <= "\udfff"]
     # Places and angles are those before the page is turned for reading.
     quarters = page.get_rotation() // 90 % 4
     if not quarters:
-        return found
-    return [turned(letter, -quarters % 4)._replace(turn=(letter.turn + quarters) % 4) for letter in found]
+        return letters
+    return [turned(letter, -quarters % 4)._replace(turn=(letter.turn + quarters) % 4) for letter in letters]
 
 
 def turned(letter: Letter, quarters: int) -> Letter:
@@ -138,10 +139,10 @@ def upright(letters: Sequence[Letter]) -> list[list[Letter]]:
     return [group for group in groups if group]
 
 
-def segments_of(letters: Iterable[Letter]) -> list[Segment]:
+def segments_of(letters: Iterable[Letter]) -> list[LineSegment]:
     """The segments of upright letters, line by line from the top, each line from left to right."""
     return [
-        Segment(
+        LineSegment(
             text,
             min(letter.x0 for letter in part),
             max(letter.x1 for letter in part),
@@ -223,7 +224,7 @@ def _is_leftward(letter: Letter) -> bool:
 
 def _leftward(part: Sequence[Letter]) -> list[Letter]:
     """The letters from right to left, but numbers and words of other scripts from left to right."""
-    found: list[list[Letter]] = []
+    ordered: list[list[Letter]] = []
     rightward: list[list[Letter]] = []
     for glyph in reversed(_glyphs(part)):
         first = glyph[0].text
@@ -231,12 +232,12 @@ def _leftward(part: Sequence[Letter]) -> list[Letter]:
             rightward.insert(0, glyph)
             continue
         while rightward and not rightward[-1][0].text.isalnum():
-            found.append(rightward.pop())
-        found += rightward
+            ordered.append(rightward.pop())
+        ordered += rightward
         rightward = []
         # PDFium has the letters of the ligature lam-alef backwards.
-        found.append(glyph[::-1] if _is_leftward(glyph[0]) and glyph[-1].text == _LAM else glyph)
-    return [letter for glyph in [*found, *rightward] for letter in glyph]
+        ordered.append(glyph[::-1] if _is_leftward(glyph[0]) and glyph[-1].text == _LAM else glyph)
+    return [letter for glyph in [*ordered, *rightward] for letter in glyph]
 
 
 def _glyphs(part: Sequence[Letter]) -> list[list[Letter]]:

@@ -258,10 +258,10 @@ def _check(file: Any, number: int, draft: _Draft) -> None:
     import pypdfium2
 
     with suppress(pypdfium2.PdfiumError), closing(file[number - 1]) as page:
-        found = checked(draft.markdown, page)
-        draft.is_unusable = found.fault is not None
-        if found.markdown != draft.markdown:
-            draft.markdown = tidy(found.markdown)
+        right = checked(draft.markdown, page)
+        draft.is_unusable = right.fault is not None
+        if right.markdown != draft.markdown:
+            draft.markdown = tidy(right.markdown)
 
 
 def _by_pdfium(file: Any, number: int) -> _Draft:

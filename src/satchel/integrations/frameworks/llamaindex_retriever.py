@@ -1,8 +1,8 @@
 """For LlamaIndex: a retriever over a Satchel client, and a post-processor that packs any retriever's nodes.
 
-from satchel.integrations.frameworks.llamaindex_retriever import SatchelPacker, SatchelRetriever
+from satchel.integrations.frameworks.llamaindex_retriever import SatchelPacker, SatchelNodeRetriever
 
-engine = RetrieverQueryEngine.from_args(SatchelRetriever(satchel.open(".")), node_postprocessors=[SatchelPacker()])
+engine = RetrieverQueryEngine.from_args(SatchelNodeRetriever(satchel.open(".")), node_postprocessors=[SatchelPacker()])
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from satchel.integrations.frameworks.scores import ScoreKind
 from satchel.models.options import ContextBuildOptions, OverflowPolicy
 
 
-class SatchelRetriever(BaseRetriever):  # type: ignore[misc]
+class SatchelNodeRetriever(BaseRetriever):  # type: ignore[misc]
     """The best pieces for a question as nodes, with path, lines and page label in the metadata.
 
     With a token budget the nodes are the pieces of a context within it; without one, the hits of a search.
