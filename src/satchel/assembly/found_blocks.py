@@ -81,6 +81,8 @@ class FoundBlock:
     share: float = 0.0
     found: list[LineRun] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
+    excerpts: dict[int, Rendition] = field(default_factory=dict)
+    """The excerpts that were made, by their room in tokens."""
     is_definition: bool = False
     chosen: Rendition | None = None
     refused: bool = False

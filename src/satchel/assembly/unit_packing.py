@@ -295,7 +295,9 @@ class UnitPacker:
         had = block.chosen.tokens if block.chosen else 0
         room = next((room for room in (smallest, 3 * smallest, largest) if had * 1.3 < room < whole), 0)
         if room:
-            yield self._excerpt(block, room)
+            if room not in block.excerpts:
+                block.excerpts[room] = self._excerpt(block, room)
+            yield block.excerpts[room]
 
     def _excerpt(self, block: FoundBlock, room: int) -> Rendition:
         """The head and the best statements of a block in about `room` tokens."""

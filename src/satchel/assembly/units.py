@@ -160,6 +160,14 @@ class SourceText:
     """A file, class or section of up to so many characters (about 200 tokens) is shown as one."""
     numbers: Sequence[int] = ()
     """The number of each line in the text that `expand` returns, if `lines` are only some of it; empty for all."""
+    _parts: dict[LineRun, list[CompletePart]] = field(default_factory=dict)
+
+    def parts(self, lines: LineRun) -> list[CompletePart]:
+        """The complete parts of some lines: an excerpt of every size is chosen among the same ones."""
+        known = self._parts.get(lines)
+        if known is None:
+            known = self._parts[lines] = statements(self.lines, lines.first, lines.last, is_prose=self.is_prose)
+        return known
 
     def number(self, line: int) -> int:
         """The number of a line as `expand` counts lines."""
@@ -533,19 +541,16 @@ def best_runs(
     A statement beside a chosen one needs no elision line, so it is preferred to an equal statement elsewhere, and a
     short one is shown nowhere else unless none is worth more.
     """
-    parts = [
-        part
-        for gap in _between(head, block)
-        for part in statements(source.lines, gap.first, gap.last, is_prose=source.is_prose)
-    ]
+    parts = [part for gap in _between(head, block) for part in source.parts(gap)]
     chosen = _Chosen(source, room)
     for run in head:
         chosen.add(run)
-    most = max((worth_of(part.lines) for part in parts), default=0.0)
+    worths = [worth_of(part.lines) for part in parts]
+    most = max(worths, default=0.0)
     order = [
         (-_density(source, part.lines, worth_of, apart=place > 0), place)
         for place, part in enumerate(parts)
-        if not place or source.chars(part.lines) >= _MIN_APART_CHARS or worth_of(part.lines) >= most
+        if not place or worths[place] >= most or source.chars(part.lines) >= _MIN_APART_CHARS
     ]
     heapify(order)
     taken: set[int] = set()
