@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import random
 import string
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import satchel
 from satchel import KnowledgeChunk
-from satchel.models.block import Block
+from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.context import SourceDocument
 from satchel.research.builder import ContextBuilder
 from tests.support.command_line import satchel as run
 from tests.support.documents import pdf_of_lines
-from tests.support.workspaces import engine_in, request
+from tests.support.workspaces import NOW, engine_in, request
 
 DRAWN = random.Random(4)
 SECRET = "ghp_" + "".join(DRAWN.choice(string.ascii_letters + string.digits) for _ in range(36))
@@ -36,6 +37,9 @@ def folder(tmp_path: Path) -> Path:
     (root / "ship.ipynb").write_text(json.dumps({"cells": [{"source": [f"token = '{SECRET}'  # moor a ship\n"]}]}))
     (root / "report.pdf").write_bytes(pdf_of_lines([["How to moor a ship", "The token is", SECRET, "for the harbor."]]))
     (root / f"{SECRET}.md").write_text("# Mooring\n\nHow a ship is moored.\n")
+    (root / f"dir_{SECRET}").mkdir()
+    (root / f"dir_{SECRET}" / "a.md").write_text("# Mooring\n\nA ship is moored here, too.\n")
+    (root / f"link_{SECRET}").symlink_to("/nowhere")
     return root
 
 
@@ -65,6 +69,31 @@ def test_blocks_are_stored_without_their_secrets(tmp_path: Path) -> None:
         context = engine.build(request("moor a ship with the token"))
     assert MARK in context.text
     assert SECRET not in context.text
+
+
+def test_facts_links_and_activity_are_stored_without_their_secrets(tmp_path: Path) -> None:
+    facts = {"assignee": f"Ann {SECRET}", "deep": [{"key": SECRET}]}
+    with engine_in(tmp_path) as engine:
+        engine.workspace.load(
+            [
+                Block(id="b1", type="todo", content="Moor", source_path=f"{SECRET}.md", metadata=facts),
+                Link(source="b1", kind=LinkKind.MENTIONS, target=None, name=f"the {SECRET}"),
+                Activity(block="b1", actor="ann", action="edit", timestamp=NOW, detail=f"set {SECRET}"),
+            ]
+        )
+        assert SECRET not in repr(list(engine.workspace.records()))
+
+
+def test_subjects_of_commits_are_read_without_their_secrets(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.py").write_text("def moor(ship):\n    return ship\n")
+    git = ["git", "-c", "user.name=n", "-c", "user.email=n@x", "-C", str(tmp_path / "work")]
+    for arguments in (["init", "-q"], ["add", "a.py"], ["commit", "-q", "-m", f"moor with {SECRET}"]):
+        subprocess.run([*git, *arguments], check=True)
+    with satchel.open(tmp_path / "work", index_dir=tmp_path / "index") as client:
+        client.search("moor")
+    stored = b"".join(file.read_bytes() for file in (tmp_path / "index").rglob("*") if file.is_file())
+    assert SECRET.encode() not in stored
 
 
 def test_own_hits_are_rendered_without_their_secrets() -> None:

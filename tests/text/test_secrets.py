@@ -95,6 +95,35 @@ def test_every_alternative_of_a_form_is_found(row: dict[str, object]) -> None:
     law()
 
 
+TOKEN = "ghp_" + made(36)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**{}**", "_{}_", "__{}__", "~~{}~~", "“{}”", "{}。", "「{}」", "{}—x", "{}!", "{}/", "{}(old)", "a%3D{}",
+        "{}%0A", "\\u0022{}\\u0022", "{}\u00a0x", "{}\u200b", "\x1b[31m{}\x1b[0m", "{}\0", "def {}():", "NAME_{}",
+        "x={}$",
+    ],
+)  # fmt: skip
+def test_any_sign_may_stand_beside_a_token(text: str) -> None:
+    assert TOKEN not in redact(text.format(TOKEN))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deploy --password Gx7!kq2Lp9zz", "PGPASSWORD=Gx7!kq2Lp9zz psql -h x", "mysql -u root -pGx7!kq2Lp9zz",
+        "<password>Gx7!kq2Lp9zz</password>", '<add key="ApiKey" value="q8Zk3Lp0Wx7Vn2Rt5YbA"/>',
+        "- name: API_KEY\n  value: q8Zk3Lp0Wx7Vn2Rt5YbA", '{"name":"API_KEY","value":"q8Zk3Lp0Wx7Vn2Rt5YbA"}',
+        "password: str = 'Gx7!kq2Lp9zz'", "password = b'Gx7!kq2Lp9zz'", "| password | Gx7!kq2Lp9zz |",
+        "client_secret: '8f14e45f-ceea-467a-9a36-dedd4bea2543'",
+    ],
+)  # fmt: skip
+def test_passwords_are_found_as_people_write_them(text: str) -> None:
+    assert not re.search("Gx7|q8Z|8f14", redact(text))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -615,3 +615,14 @@ def test_an_ambiguous_name_lists_what_the_asker_may_read(engine: ContextEngine) 
         engine.build(request(focus=Focus(block_id="sub")))
     with pytest.raises(UnknownBlock, match="no file or block"):
         engine.build(request(focus=Focus(block_id="nothing is called so")))
+
+
+def test_a_title_counts_more_than_the_beginnings_of_ids(tmp_path: Path) -> None:
+    with engine_in(tmp_path) as engine:
+        with engine.workspace.edit() as edit:
+            for number in range(30):
+                edit.put(Block(id=f"Launch/n{number}", type="page", title=f"Note {number}"))
+            edit.put(Block(id="Projects/Launch", type="page", title="Launch", content="Where we launch."))
+        focused = engine.build(request(focus=Focus(block_id="Launch")))
+    assert focused.metadata.focus_block_id == "Launch"
+    assert "Where we launch." in focused.text

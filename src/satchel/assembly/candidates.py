@@ -54,7 +54,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
     text, shown_in_text = make_visible_lines(redact(chunk.content if widened is None else widened))
     path, shown_in_path = make_visible_line(redact(chunk.file_path))
     name = make_visible_line(redact(chunk.name)).text if chunk.name else ""
-    language = make_visible_line(chunk.language).text if chunk.language else None
+    language = make_visible_line(redact(chunk.language)).text if chunk.language else None
     first, last = chunk.start_line, chunk.end_line
     if widened is not None and first is not None and last is not None:
         first, last = _widened_lines(chunk.content, widened, first, last)
@@ -64,7 +64,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
         kind=CandidateKind.CHUNK,
         path=path,
         name=name or path or "untitled",
-        type=make_visible_line(chunk.type).text if chunk.type else "",
+        type=make_visible_line(redact(chunk.type)).text if chunk.type else "",
         section=categorize(chunk.type, canonical_language(chunk.language) if chunk.language else detect_language(path)),
         text=text,
         language=language,
@@ -94,7 +94,7 @@ def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Candid
         kind=CandidateKind.ENTITY,
         path=path,
         name=make_visible_line(redact(entity.name)).text,
-        type=make_visible_line(entity.type).text,
+        type=make_visible_line(redact(entity.type)).text,
         section=categorize(entity.type),
         text=text,
         summary=summary,
@@ -109,7 +109,7 @@ def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Candid
 
 def _own_id(given_id: str, taken: dict[str, int]) -> str:
     """The id, made unique by a number where an earlier hit has the same id."""
-    visible_id = make_visible_line(given_id).text
+    visible_id = make_visible_line(redact(given_id)).text
     unique_id = visible_id
     while unique_id in taken:
         taken[visible_id] += 1

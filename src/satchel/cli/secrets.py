@@ -36,7 +36,8 @@ def secrets_command(path: Path, *, as_json: bool, quiet: bool) -> None:
         click.echo(json.dumps({"secrets": rows}, ensure_ascii=False, indent=2))
         return
     for one in found:
-        place = f"{make_visible_line(one.path).text}:{one.line}"
+        name = make_visible_line(one.path).text
+        place = f"{name}:{one.line}" if one.line else f"{name} (its name)"
         click.echo(f"{place}  {one.kind}" if one.is_indexed else f"{place}  {one.kind}  (file is not indexed)")
     if not quiet:
         click.echo(_summary(found) if found else f"no secrets found in {path}", err=True)

@@ -12,7 +12,6 @@ from typing import Any, Final
 from satchel.indexing.walk import Skip
 from satchel.models.block import Notice
 from satchel.text.decoding import decode_text, is_binary
-from satchel.text.secrets import redact
 from satchel.text.visible import make_visible, make_visible_line
 
 # Invalid UTF-8 bytes are decoded as lone surrogates, which no database accepts; NUL ends a text in many databases.
@@ -112,4 +111,4 @@ class Notices(list[Notice]):
         text, unreadable = _UNSTORABLE.subn(_visible, decode_text(data))
         if unreadable:
             self.add(where, f"{unreadable} bytes that are not UTF-8 were escaped")
-        return redact(text.replace("\r\n", "\n").replace("\r", "\n"))
+        return text.replace("\r\n", "\n").replace("\r", "\n")

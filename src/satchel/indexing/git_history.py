@@ -19,6 +19,7 @@ from satchel.indexing.child_process import ChildFailed, ChildProcess, RequestLim
 from satchel.indexing.child_process import serve as serve_requests
 from satchel.indexing.walk import Skip, opened_folder, read_bytes, top_of_repository
 from satchel.models.block import Activity
+from satchel.text.secrets import redact
 
 _COMMAND: Final = "from satchel.indexing.git_history import serve; serve()"
 _COMMIT_SECONDS: Final = 20.0  # a commit takes milliseconds; a child without news for so long waits for ever
@@ -236,7 +237,7 @@ def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[_Touched]:
     if len(deltas) > _MAX_COMMIT_FILES:
         return  # a sweep over everything says nothing about any one file
     datetime.fromtimestamp(commit.commit_time, UTC)  # or it cannot be stored
-    author, subject = commit.author.name or "", commit.message.partition("\n")[0][:_MAX_SUBJECT_CHARS]
+    author, subject = commit.author.name or "", redact(commit.message.partition("\n")[0])[:_MAX_SUBJECT_CHARS]
     for delta in deltas:
         path = delta.new_file.path
         if path.startswith(prefix):

@@ -112,6 +112,9 @@ class FoundFile:
     changed_ns: int = 0
 
 
+_MIN_SECRET_NAME_CHARS: Final = 16  # a shorter name is no key
+
+
 @dataclass(frozen=True, slots=True)
 class PassedOver:
     """A skipped file or folder, and the reason."""
@@ -121,6 +124,13 @@ class PassedOver:
     is_folder: bool = False
     size: int = 0
     """Of a file that is too large, in bytes."""
+    on_disk: str = ""
+    """The path as it is; `path` has a mark in place of a secret, since skipped files are named to whoever asks."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on_disk", self.path)
+        if len(self.path) >= _MIN_SECRET_NAME_CHARS:
+            object.__setattr__(self, "path", redact(self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +168,6 @@ class DocumentPolicy(NamedTuple):
         """True if the file name has a document suffix in this policy."""
         return extension_of(path) in self.extensions
 
-
-_MIN_SECRET_NAME_CHARS: Final = 24  # a shorter name is no key
 
 READER_VERSION: Final = 1
 """Increased when the readers change enough that stored documents should be read again."""
@@ -330,8 +338,7 @@ class _Walk:
         is_document = extension_of(entry.name) in self.documents.extensions
         reason = self._objection_to_name(entry.name, is_document)
         if reason is not None:
-            # The name itself may be the secret, and skipped files are named to whoever asks.
-            return PassedOver(redact(path) if reason is Skip.SECRET else path, reason)
+            return PassedOver(path, reason)
         try:
             info = entry.stat(follow_symlinks=False)
         except OSError:
@@ -385,6 +392,8 @@ def _is_ignored(path: str, is_folder: bool, rules: tuple[IgnoreRules, ...]) -> b
 def _objection_to_folder(name: str, place: _Place, beside: set[str], rules: tuple[IgnoreRules, ...]) -> Skip | None:
     if name in _NEVER_ENTERED:
         return Skip.NEVER_ENTERED
+    if _is_secret(name):
+        return Skip.SECRET
     if _is_ignored(place.join(name), True, rules):
         return Skip.IGNORED
     if any(builder in beside for builder in _BUILD_OUTPUT.get(name, ())):
@@ -483,9 +492,11 @@ def _is_generated(path: str, text: str) -> bool:
 def may_hold_secrets(name: str) -> bool:
     """True if a file's name is one of those whose contents are never read, or is a secret itself."""
     lower = name.lower()
-    if len(name) >= _MIN_SECRET_NAME_CHARS and find_secrets(name):
-        return True
-    return bool(_SECRETS.match(lower)) and not _NO_SECRETS.match(lower)
+    return _is_secret(name) or (bool(_SECRETS.match(lower)) and not _NO_SECRETS.match(lower))
+
+
+def _is_secret(name: str) -> bool:
+    return len(name) >= _MIN_SECRET_NAME_CHARS and bool(find_secrets(name))
 
 
 def enters(root: Path, inner: Path) -> bool:

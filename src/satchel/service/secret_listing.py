@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from satchel.errors import InvalidOption
 from satchel.indexing.walk import PassedOver, Skip, read_bytes, surroundings, walk
 from satchel.text.decoding import decode_text, is_binary
-from satchel.text.secrets import find_secrets
+from satchel.text.secrets import find_secrets, redact
 
 _MAX_FILE_BYTES: Final = 50_000_000  # a larger file is not read: its text is held in memory
 
@@ -20,6 +20,7 @@ class ListedSecret(NamedTuple):
 
     path: str
     line: int
+    """0 for a secret in the path itself."""
     kind: str
     is_indexed: bool
     """False in a file that the index does not read, because its name says that it holds secrets."""
@@ -30,7 +31,14 @@ def secrets_below(path: Path) -> Iterator[ListedSecret]:
     if not path.exists():
         raise InvalidOption("path", str(path), "does not exist")
     if not path.is_dir():
-        yield from _listed(path.name, path.read_bytes(), is_indexed=True)
+        folder = os.open(path.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            data = read_bytes(folder, path.resolve().name, _MAX_FILE_BYTES)
+        finally:
+            os.close(folder)
+        if not isinstance(data, bytes):
+            raise InvalidOption("path", str(path), f"cannot be read ({data.value})")
+        yield from _listed(redact(path.name), data, is_indexed=True)
         return
     real = path.resolve()
     folder = os.open(real, os.O_RDONLY | os.O_DIRECTORY)
@@ -39,9 +47,12 @@ def secrets_below(path: Path) -> Iterator[ListedSecret]:
             is_indexed = not isinstance(entry, PassedOver)
             if isinstance(entry, PassedOver) and entry.reason is not Skip.SECRET:
                 continue
-            data = read_bytes(folder, entry.path, _MAX_FILE_BYTES)
+            name = entry.on_disk if isinstance(entry, PassedOver) else entry.path
+            for secret in find_secrets(name):
+                yield ListedSecret(redact(name), 0, secret.rule, is_indexed)
+            data = read_bytes(folder, name, _MAX_FILE_BYTES)
             if isinstance(data, bytes):
-                yield from _listed(entry.path, data, is_indexed=is_indexed)
+                yield from _listed(redact(name), data, is_indexed=is_indexed)
     finally:
         os.close(folder)
 

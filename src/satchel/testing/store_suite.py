@@ -312,8 +312,11 @@ class BlockTreeContract(StoreSuite):
 
     def test_blocks_are_found_by_what_people_call_them(self, tmp_path: Path) -> None:
         launch = Block(id="8f31-launch", type="page", title="Launch Plan", source_path="plans/launch.md")
-        review = Block(id="9a20-review", type="page", title="Review", metadata={"aliases": ["Retro", "50%_done"]})
-        with self.filled(tmp_path, launch, review, Block(id="8f99", type="page", title="Other")) as store:
+        review = Block(
+            id="9a20-review", type="page", title="Review", metadata={"aliases": ["Retro", "50%_done", "Größe"]}
+        )
+        overview = Block(id="7c", type="page", title="Übersicht")
+        with self.filled(tmp_path, launch, review, overview, Block(id="8f99", type="page", title="Other")) as store:
             expected = {
                 "Launch Plan": ["8f31-launch"],
                 "launch plan": ["8f31-launch"],
@@ -323,6 +326,9 @@ class BlockTreeContract(StoreSuite):
                 "retro": ["9a20-review"],
                 "50%_done": ["9a20-review"],
                 "%": ["9a20-review"],
+                "größe": ["9a20-review"],
+                "ÜBERSICHT": ["7c"],
+                "übersicht": ["7c"],
                 "x": [],
             }
             assert {name: ids(store.named(name, EVERYTHING)) for name in expected} == expected

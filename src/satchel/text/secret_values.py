@@ -25,6 +25,7 @@ _HASH_BEFORE: Final = re.compile(
 _NAMES_A_SECRET: Final = re.compile(
     rb"secret|passw|token|(?:api|access|auth|service)[_-]?key|private|master|encrypt", re.IGNORECASE
 )
+_NAMES_A_KEY: Final = re.compile(rb"secret|passw|api[_-]?key|access[_-]?key", re.IGNORECASE)
 _NAMES_A_HASH: Final = re.compile(rb"hash|sha|md5|sum|commit|cache|public|etag|fingerprint", re.IGNORECASE)
 # The last word before the value says that it is none: an id, an address, a marker of a page of results.
 _NAMES_SOMETHING_ELSE: Final = re.compile(
@@ -38,7 +39,7 @@ _NAMES_SOMETHING_ELSE: Final = re.compile(
 _PUBLIC_KEY: Final = re.compile(rb"MFkw|MIIBI|MIICI|MIGf|MII[A-H]|AAAA[BCE]|MCow")
 _CODE: Final = re.compile(rb"[(){}\[\]]|::|->|//|\.\w+\.")
 _ATTRIBUTES: Final = re.compile(rb"[a-z_]\w*(?:\.\w+)+", re.IGNORECASE)
-_NO_PASSWORD: Final = re.compile(rb"[\d.:/,_-]+|[A-Za-z_.:/-]+|#[0-9a-f]{3,8}")
+_NO_PASSWORD: Final = re.compile(rb"[\d.:/,_-]+|[A-Za-z_.:/-]+|#[0-9a-f]{3,8}|:?\$\w+")
 _CONSTANT: Final = re.compile(rb"[A-Z0-9]+(?:_[A-Z0-9]+)+")
 _DOTTED: Final = re.compile(rb"[\w-]*(?:\.[a-zA-Z_][\w-]*)+")
 _NAMES_WITH_A_HASH: Final = re.compile(rb"[a-zA-Z]+(?:[_.-][a-zA-Z]*)*[_.-][0-9a-f]{6,64}(?:[_-][a-z]+)?")
@@ -230,6 +231,8 @@ def _generic(case: _Case) -> bool:
     if not _may_be_random(case):
         return False
     name = case.place.before
+    if _UUID.fullmatch(case.value):
+        return True
     if _HEX.fullmatch(case.value):  # a hash, unless the name says otherwise
         return len(case.value) >= 16 and bool(_NAMES_A_SECRET.search(name)) and not _NAMES_A_HASH.search(name)
     if randomness(case.value) <= (_MIN_RANDOM_LONG if len(case.value) >= _LONG_CHARS else _MIN_RANDOM_SHORT):
@@ -242,9 +245,11 @@ def _generic(case: _Case) -> bool:
 
 
 def _may_be_random(case: _Case) -> bool:
-    if not re.search(rb"\d", case.value) or not re.search(rb"[a-zA-Z]", case.value) or _UUID.search(case.value):
-        return False
     name = case.place.before
+    if _UUID.search(case.value):
+        return bool(_UUID.fullmatch(case.value) and _NAMES_A_KEY.search(name))
+    if not re.search(rb"\d", case.value) or not re.search(rb"[a-zA-Z]", case.value):
+        return False
     if re.search(rb",\s*$", case.place.text[max(0, case.place.start - 3) : case.place.start]):  # f(key, value2)
         return False
     if case.values.is_weak(case.value) or _NAMES_SOMETHING_ELSE.search(name):

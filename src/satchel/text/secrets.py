@@ -18,8 +18,11 @@ from satchel.text.secret_values import CHECKS_BY_NAME, FoundValue, NoSecrets, is
 REDACTED: Final = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 """What stands in place of a secret."""
 
-# What may stand before and after a token: in JSON inside of JSON a letter of `\n` touches it.
-_TOKEN: Final = rb"""(?:\b|\\[nrt])(%s)(?:[\x60'"\s;,)\]}<>&\\|@:?#]|\.(?:[\s'"\x60)\\]|$|[a-z0-9]{1,8}(?:\W|$))|$)"""
+# What may stand before and after a token: no letter or digit, but for an escape (`%3D`, `\n`) or a color's end.
+_TOKEN: Final = (
+    rb"(?:^|[^A-Za-z0-9]|%%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\\[nrt]|\x1b\[[\d;]{1,8}m)(%s)"
+    rb"(?:[^A-Za-z0-9_-]|[_-]{1,3}(?:[^A-Za-z0-9_-]|$)|$)"
+)
 _SET_MEMORY: Final = 64 << 20  # for the automaton of a set; with less it is built again and again
 _MIN_CHARS: Final = 12  # a shorter text holds no secret
 
@@ -111,11 +114,12 @@ def _found(data: bytes) -> Iterator[tuple[int, int, _Rule]]:
             group = next((number for number in range(1, rule.regex.groups + 1) if match.start(number) >= 0), 0)
             start, end = match.span(group)
             inner = [one.span(1) for one in rule.each.finditer(data, start, end)] if rule.each else [(start, end)]
+            # A value that is no secret may stand in the way of one just behind its name.
+            at = max(match.start() + 1, end if rule.each or not group else start)
             for first, last in inner:
                 if is_secret(FoundValue(data, first, last, match.start()), rule.check, rule.random, known.values):
                     yield first, last, rule
-            # A value that is no secret may stand in the way of one just behind its name.
-            at = max(match.start() + 1, start if group else end)
+                    at = max(at, last)
 
 
 @cache

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.indexing.split import cut, line_starts, paragraph_borders
@@ -52,6 +52,15 @@ _LOCK_TIMEOUT_S: Final = 30
 _SOURCES_FACT: Final = "sources"
 _STATE_FACT: Final = "imported "
 """The beginning of the name of the fact with a source's import state; the name of the source follows."""
+
+
+def _redacted(value: Any) -> Any:
+    """A value of metadata with marks in place of secrets, in lists and mappings too."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {redact(str(name)): _redacted(each) for name, each in value.items()}
+    return [_redacted(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(slots=True)
@@ -222,7 +231,14 @@ class Edit:
     def put(self, block: Block, origin: str = "") -> None:
         """Store a block, replacing the block with the same id; children, links and grants stay."""
         _check(block)
-        block = replace(block, content=redact(block.content), title=redact(block.title), summary=redact(block.summary))
+        block = replace(
+            block,
+            content=redact(block.content),
+            title=redact(block.title),
+            summary=redact(block.summary),
+            source_path=redact(block.source_path),
+            metadata=_redacted(block.metadata),
+        )
         if len(block.content) > _MAX_CONTENT_CHARS:
             raise InvalidInput(
                 "content", block.id, f"is longer than {_MAX_CONTENT_CHARS:,} characters; split it into several blocks"
@@ -254,7 +270,7 @@ class Edit:
     def link(self, source: str, target: str | None, kind: LinkKind = LinkKind.MENTIONS, name: str = "") -> None:
         """Link a block to another block; the target may be stored later."""
         self._blocks.link(
-            Link(source=source, kind=as_choice(InvalidInput, "kind", kind, LinkKind), target=target, name=name)
+            Link(source=source, kind=as_choice(InvalidInput, "kind", kind, LinkKind), target=target, name=redact(name))
         )
 
     def unlink(self, source: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
@@ -266,12 +282,13 @@ class Edit:
         self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=_moment(at)))
 
     def add(self, record: Link | Activity | Grant | Group | Policy) -> None:
-        """Store a record unchanged."""
+        """Store a record; only secrets in it are replaced."""
         match record:
             case Link():
-                self._blocks.link(record)
+                self._blocks.link(replace(record, name=redact(record.name)))
             case Activity():
-                self._blocks.record(record)
+                detail, reference = redact(record.detail), redact(record.reference)
+                self._blocks.record(replace(record, detail=detail, reference=reference))
             case Grant():
                 self._blocks.grant(record)
             case Group():

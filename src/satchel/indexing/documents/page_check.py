@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from satchel.indexing.documents.page_letters import (
@@ -33,8 +33,8 @@ _SYMBOL: Final = re.compile(r"[\u00a1-\u00ff\u0131\u02c6-\u02dd\u2020-\u2044\u21
 _MARKUP: Final = re.compile(r"[*`#]|\\(?=[^\w\s])|<br\s*/?>")
 _TABLE: Final = re.compile(r"(?:^\|.*\|[ ]*$\n?)+", re.MULTILINE)
 _TABLE_RULE: Final = re.compile(r"[|:\-\s]+")
-_DASH: Final = re.compile(r"(\w+)(?:([\x02\ufffe])\n?|([-\u2010\u2013\u2014])[ ]?\n)(\w+)")
-_BROKEN_WORD: Final = re.compile(r"([^\W\d_]{2,})[\x02\ufffe]\n?([^\W\d_]{2,})")
+_DASH: Final = re.compile(r"(?<!\w)(\w{1,60})(?:([\x02\ufffe])\n?|([-\u2010\u2013\u2014])[ ]?\n)(\w{1,60})")
+_BROKEN_WORD: Final = re.compile(r"(?<!\w)([^\W\d_]{2,60})[\x02\ufffe]\n?([^\W\d_]{2,60})")
 _LONG_DASHES: Final = "\u2013\u2014"
 _HYPHEN_AT_END: Final = re.compile("[\x02\ufffe]\n?")
 
@@ -58,6 +58,7 @@ _MAX_MISORDERED_SHARE: Final = 0.10  # of pairs of words
 _MAX_LOST_SHARE: Final = 0.25  # of the page's words
 _CLEARLY_BETTER: Final = 0.7  # the plain lines have at most this share of the faults
 
+_MAX_DASHES: Final = 200  # at line ends; a page has some forty lines
 _MAX_PLACES: Final = 3  # a word that stands in more places does not say in which line a row is
 _NUMERIC_SHARE: Final = 0.5  # of a cell's words
 _MIN_SURE_WORDS: Final = 4  # that stand once on the page, to know where a table is
@@ -97,7 +98,7 @@ def checked(markdown: str, page: Any) -> CheckedPage:
     alphabetic = sum(letter.text.isalpha() for letter in ink)
     if sum(bool(RIGHT_TO_LEFT.match(letter.text)) for letter in ink) > _RIGHT_TO_LEFT_SHARE * alphabetic > 0:
         return CheckedPage(_as_text(segments_of(letters), is_leftward=True))
-    return CheckedPage(_corrected(markdown, letters, text_page.get_text_bounded().replace("\r\n", "\n")))
+    return CheckedPage(_corrected(markdown, letters, text_page.get_text_bounded()[:MAX_LETTERS].replace("\r\n", "\n")))
 
 
 def _corrected(markdown: str, letters: Sequence[Letter], text: str) -> str:
@@ -319,7 +320,7 @@ def _middle(segment: LineSegment) -> float:
 
 def _with_dashes(markdown: str, text: str) -> str:
     """The Markdown with the dashes at line ends that were taken for hyphens of division."""
-    for before, hyphen, dash, after in set(_DASH.findall(text)):
+    for before, hyphen, dash, after in islice(dict.fromkeys(_DASH.findall(text)), _MAX_DASHES):
         is_long = not hyphen and dash in _LONG_DASHES
         if is_long or _keeps_hyphen(before, after):
             eaten = re.compile(rf"(?<!\w){re.escape(before)}{re.escape(after)}(?!\w)")

@@ -115,6 +115,8 @@ def letters_on(page: Any, text_page: Any) -> list[Letter]:
             continue
         turn = round(raw.FPDFText_GetCharAngle(text_page, at) / (math.pi / 2)) % 4
         place = (box.left, box.right, box.bottom, box.top)
+        if not all(map(math.isfinite, place)):
+            continue
         letters.append(Letter(text, *place, turn=turn, at=at, after_space=after_space))
         after_space = False
     letters = [letter for letter in letters if not "\ud800" <= letter.text <= "\udfff"]

@@ -6,6 +6,7 @@ the current definitions in the workspace.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +28,9 @@ from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 _SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
 _MAX_NAMED_BLOCKS: Final = 200  # bounds the sorting by nearness for very common names
 _MAX_LINK_TARGETS: Final = 3  # an ambiguous name links to the nearest few: one might be the wrong one, many are noise
+
+_LIKE_SIGN: Final = re.compile(r"[\\%_]")
+"""A sign that LIKE reads as more than itself."""
 
 
 class CodeTree:
@@ -318,15 +322,19 @@ class RelationalReader(FileReader):
 
     def named(self, name: str, filters: Filters, *, limit: int = 20) -> list[Block]:
         """The blocks that people call so: by title, alias or path, or by the beginning of their id."""
-        key, small = encoded(name), name.lower()
-        pattern = "".join(f"\\{sign}" if sign in "\\%_" else sign for sign in small)
-        where = (
-            "(node.title = ? OR lower(node.title) = ? OR node.source_path = ? OR substr(node.id, 1, ?) = ?"
-            " OR (node.metadata LIKE ? AND lower(node.metadata) LIKE ? ESCAPE '\\'))"
-        )
-        values = (name, small, name.encode("utf-8", "replace"), len(key), key, '%"aliases"%', f"%{pattern}%")
+        # SQLite folds ASCII letters only, and metadata hold others as escapes: the usual spellings are compared.
+        ways = sorted({name, name.lower(), name.upper(), name.capitalize(), name.title()})
+        quoted = {json.dumps(way)[1:-1].lower() for way in ways}
+        patterns = ["%" + _LIKE_SIGN.sub(r"\\\g<0>", way) + "%" for way in sorted(quoted)]
+        titles = " OR ".join(["node.title = ? OR lower(node.title) = ?"] * len(ways))
+        aliases = " OR ".join(["lower(node.metadata) LIKE ? ESCAPE '\\'"] * len(patterns))
+        called = f"({titles} OR node.source_path = ? OR (node.metadata LIKE ? AND ({aliases})))"
+        values = [way for title in ways for way in (title, title.lower())]
+        values_of_all = (*values, name.encode("utf-8", "replace"), '%"aliases"%', *patterns)
+        key = encoded(name)
         with self._readable(filters) as rows:
-            return Tree(rows).listed(where, values, "node.id", limit)
+            found = Tree(rows).listed(called, values_of_all, "node.id", limit)
+            return found or Tree(rows).listed("substr(node.id, 1, ?) = ?", (len(key), key), "node.id", limit)
 
     def tasks(
         self,
