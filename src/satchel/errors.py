@@ -28,6 +28,7 @@
     ├── ServerUnavailable       a Satchel server cannot be reached or gives an invalid answer
     ├── ExtraMissing            a feature needs packages that are not installed
     ├── UnknownBlock            no file or block in the index has the id
+    │   └── AmbiguousBlock      several blocks have the name
     └── UnknownPage             (also a ValueError) the library does not contain the page
 
 Each carries its data as attributes and its name in kebab case as a stable `code`; the message says what is wrong,

@@ -439,7 +439,7 @@ def test_without_ray_it_is_said_how_to_get_it(folder: Path, tmp_path: Path, monk
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
         open_engine(folder, index_dir=str(tmp_path), ingest_on="ray") as engine,
-        pytest.raises(ExtraMissing, match=r"pip install '\.\[ray\]'"),
+        pytest.raises(ExtraMissing, match=r"pip install 'satchel\[ray\]'"),
     ):
         engine.index()
 

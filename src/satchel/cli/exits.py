@@ -45,6 +45,7 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.ServerUnavailable: Exit.ERROR,
     errors.ExtraMissing: Exit.ERROR,
     errors.UnknownBlock: Exit.NOTHING_FOUND,
+    errors.AmbiguousBlock: Exit.USAGE,
     errors.LibraryUnavailable: Exit.ERROR,
     errors.LibraryMismatch: Exit.ERROR,
     errors.UnknownPage: Exit.NOTHING_FOUND,

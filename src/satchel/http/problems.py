@@ -38,6 +38,7 @@ _SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
     errors.UnknownTokenizer: ("name", "near"),
     errors.UnknownPiece: ("piece_id",),
     errors.UnknownBlock: ("block_id",),
+    errors.AmbiguousBlock: ("near",),
     errors.UnknownPage: ("doc_id", "page"),
 }
 # Errors whose messages hold only the caller's own input, unless `_detail_for_users` replaces the message.
@@ -172,7 +173,7 @@ def _detail_for_users(error: SatchelError) -> str:
             return _ASK_THE_OWNER
         case errors.InvalidInput():
             return f"{error.field}: {error.problem}"
-        case errors.UnknownBlock():
+        case errors.UnknownBlock() if not isinstance(error, errors.AmbiguousBlock):
             return "Nothing that this caller may read has this id."
         case errors.IndexNotReady():
             return "Too little is indexed yet for an answer. Try again later."

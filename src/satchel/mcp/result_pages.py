@@ -249,6 +249,8 @@ def failure(message: str) -> Result:
 
 
 def _message_for_users(error: SatchelError) -> str:
+    if isinstance(error, errors.AmbiguousBlock):
+        return str(error)
     if isinstance(error, errors.UnknownBlock):
         return f"id={errors.shown(error.block_id)}: nothing that you may read has this id"
     if isinstance(error, errors.IndexNotReady):

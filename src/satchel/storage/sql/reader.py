@@ -21,7 +21,7 @@ from satchel.models.search import Filters
 from satchel.ports.block_tree import Step, steps_from
 from satchel.ports.transfer import TransferReader
 from satchel.storage.sql.file_reader import QUERIES, FileReader, file_key, text_of_file
-from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, conditions, decoded, encoded
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, conditions, decoded, encoded, known_id
 from satchel.storage.sql.table_transfer import SqlTransferReader, records
 from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 
@@ -322,6 +322,9 @@ class RelationalReader(FileReader):
 
     def named(self, name: str, filters: Filters, *, limit: int = 20) -> list[Block]:
         """The blocks that people call so: by title, alias or path, or by the beginning of their id."""
+        key = known_id(name)
+        if key is None:
+            return []
         # SQLite folds ASCII letters only, and metadata hold others as escapes: the usual spellings are compared.
         ways = sorted({name, name.lower(), name.upper(), name.capitalize(), name.title()})
         quoted = {json.dumps(way)[1:-1].lower() for way in ways}
@@ -331,7 +334,6 @@ class RelationalReader(FileReader):
         called = f"({titles} OR node.source_path = ? OR (node.metadata LIKE ? AND ({aliases})))"
         values = [way for title in ways for way in (title, title.lower())]
         values_of_all = (*values, name.encode("utf-8", "replace"), '%"aliases"%', *patterns)
-        key = encoded(name)
         with self._readable(filters) as rows:
             found = Tree(rows).listed(called, values_of_all, "node.id", limit)
             return found or Tree(rows).listed("substr(node.id, 1, ?) = ?", (len(key), key), "node.id", limit)
