@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput
-from satchel.importers import conversations
+from satchel.importers import conversations, detect_importer, read_records
 from satchel.importers import json_values as values_module
 from satchel.importers.conversations import read_conversations
 from satchel.importers.jsonl import read_jsonl, write_jsonl
@@ -618,3 +618,69 @@ def test_a_deep_value_in_a_message_is_a_notice_and_no_crash(tmp_path: Path) -> N
     found = told(written(tmp_path, deep))
     assert found.said == [("user", "Hi")]
     assert "nested too deeply" in found.notices[0].problem
+
+
+# -- Codex
+
+
+def test_a_session_of_codex_has_messages_calls_and_results_without_its_surroundings(tmp_path: Path) -> None:
+    def item(**payload: Any) -> dict[str, Any]:
+        return {"timestamp": "2026-06-05T04:58:23Z", "type": "response_item", "payload": payload}
+
+    def message(role: str, text: str) -> dict[str, Any]:
+        return item(type="message", role=role, content=[{"type": "input_text", "text": text}])
+
+    day = tmp_path / "sessions" / "2026" / "06" / "05"
+    day.mkdir(parents=True)
+    text = lines_of(
+        {"timestamp": "2026-06-05T04:58:20Z", "type": "session_meta", "payload": {"id": SESSION, "cwd": "/app"}},
+        message("developer", "rules"),
+        message("user", "<environment_context>\n</environment_context>"),
+        message("user", "Why does it fail?"),
+        {"type": "event_msg", "payload": {"type": "user_message", "message": "Why does it fail?"}},
+        item(type="function_call", name="shell", arguments='{"command": ["ls"]}', call_id="c"),
+        item(type="function_call_output", call_id="c", output='{"output": "a.py", "metadata": {"exit_code": 0}}'),
+        item(type="reasoning", summary=[], encrypted_content="x"),
+        message("assistant", "A file is missing."),
+    )
+    (day / "rollout-2026-06-05.jsonl").write_text(text, encoding="utf-8")
+    found = told(tmp_path / "sessions")
+    (session,) = found.sessions
+    assert (session.id, session.title, session.metadata["source"]) == (SESSION, "Why does it fail?", "codex")
+    assert found.said == [
+        ("user", "Why does it fail?"),
+        ("assistant", 'shell({"command": ["ls"]})'),
+        ("tool", "a.py"),
+        ("assistant", "A file is missing."),
+    ]
+    assert found.notices == []
+
+
+def test_an_exported_session_of_opencode_is_what_its_reader_saw(tmp_path: Path) -> None:
+    value = {
+        "info": {"id": "ses_1", "title": "Fix retry", "time": {"created": 1_700_000_000_000}},
+        "messages": [
+            {
+                "info": {"id": "msg_1", "role": "user", "time": {"created": 1_700_000_000_000}},
+                "parts": [{"type": "text", "text": "Why?"}, {"type": "text", "text": "<file>", "synthetic": True}],
+            },
+            {
+                "info": {"id": "msg_2", "role": "assistant", "modelID": "m-1"},
+                "parts": [
+                    {"type": "step-start"},
+                    {"type": "reasoning", "text": "hm"},
+                    {"type": "tool", "tool": "read", "state": {"input": {"path": "a.py"}, "output": "x = 1"}},
+                    {"type": "text", "text": "Because."},
+                ],
+            },
+        ],
+    }
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps(value, indent=2), encoding="utf-8")
+    assert detect_importer(path) == "conversations"
+    records = list(read_records("conversations", path))
+    session, asked, answer = [record for record in records if isinstance(record, Block)]
+    assert (session.title, session.metadata) == ("Fix retry", {"source": "opencode", "model": "m-1"})
+    assert (asked.content, asked.metadata["role"]) == ("Why?", "user")
+    assert answer.content == 'read({"path": "a.py"})\n\nx = 1\n\nBecause.'
+    assert [record for record in records if isinstance(record, Notice)] == []

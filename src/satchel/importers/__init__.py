@@ -57,7 +57,13 @@ IMPORTERS: Final[Registry[Importer]] = Registry(
         "conversations": _own_importer(
             "conversations:is_conversations",
             "conversations:read_conversations",
-            help="a ChatGPT or Claude export, or JSON lines with roles and texts",
+            help="a ChatGPT or Claude export, sessions of Claude Code, Codex or opencode, JSON lines with roles",
+            is_guess=True,
+        ),
+        "github": _own_importer(
+            "github:is_github_export",
+            "github:read_github",
+            help="issues and pull requests as JSON: `gh issue list --json …`, or GitHub's REST API",
         ),
         "jsonl": _own_importer(
             "jsonl:is_record_file",
@@ -65,11 +71,23 @@ IMPORTERS: Final[Registry[Importer]] = Registry(
             help="what `satchel workspace export` writes",
             only_adds=True,
         ),
+        "logseq": _own_importer(
+            "logseq:is_logseq",
+            "logseq:read_logseq",
+            update="logseq:update_logseq",
+            help="a Logseq graph (a folder with pages and journals, Markdown or org-mode)",
+            replaces=NOTE_FILES,
+        ),
+        "mail": _own_importer("mail:is_mail", "mail:read_mail", help="an mbox file, .eml files, or a folder of them"),
         "notion": _own_importer(
             "notion:is_notion_export",
             "notion:read_notion",
             help='the folder or .zip of Notion\'s "Markdown & CSV"',
             is_guess=True,
+        ),
+        "org": _own_importer("org:is_org", "org:read_org", help="an org-mode file, or a folder of them"),
+        "slack": _own_importer(
+            "slack:is_slack_export", "slack:read_slack", help="the folder or .zip of a Slack export"
         ),
         "vault": _own_importer(
             "vault:is_vault",

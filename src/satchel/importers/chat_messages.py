@@ -1,4 +1,4 @@
-"""Messages of a conversation in the formats of ChatGPT, Claude, Claude Code and plain JSON lines."""
+"""Messages of a conversation in the formats of ChatGPT, Claude, coding agents and plain JSON lines."""
 
 from __future__ import annotations
 
@@ -25,9 +25,18 @@ _ROLES: Final = {"human": "user", "ai": "assistant", "bot": "assistant", "model"
 _UNSEEN_ROLES: Final = frozenset({"system", "developer", "root"})
 _UNSEEN_PARTS: Final = frozenset(
     "thinking redacted_thinking reasoning thoughts reasoning_recap token_budget flag "
-    "user_editable_context model_editable_context".split()
+    "user_editable_context model_editable_context step-start step-finish snapshot patch agent compaction".split()
 )
 _CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "function"})
+
+_CODEX_CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_CODEX_RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_CODEX_SURROUNDINGS: Final = (
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions",
+    "<turn_aborted>",
+)
 
 
 class ConversationKind(StrEnum):
@@ -35,8 +44,10 @@ class ConversationKind(StrEnum):
 
     JSONL = "jsonl"
     CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
     CHATGPT = "chatgpt"
     CLAUDE = "claude"
+    OPENCODE = "opencode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +87,19 @@ def export_kind(value: Any) -> ConversationKind | None:
         return None
     if isinstance(value.get("mapping"), dict):
         return ConversationKind.CHATGPT
-    return ConversationKind.CLAUDE if isinstance(value.get("chat_messages"), list) else None
+    if isinstance(value.get("chat_messages"), list):
+        return ConversationKind.CLAUDE
+    messages = value.get("messages")
+    first = messages[0] if isinstance(messages, list) and messages else None
+    is_opencode = (
+        isinstance(value.get("info"), dict) and isinstance(first, dict) and isinstance(first.get("parts"), list)
+    )
+    return ConversationKind.OPENCODE if is_opencode else None
 
 
 def messages_of(kind: ConversationKind, value: dict[str, Any]) -> tuple[list[ChatMessage], int]:
     """The messages of the branch shown last, and the count of messages with a text on all remaining branches."""
-    messages, leaf = (_from_chatgpt if kind is ConversationKind.CHATGPT else _from_claude)(value)
+    messages, leaf = _EXPORTS[kind](value)
     branch: dict[str, ChatMessage] = {}
     while leaf in messages and leaf not in branch:
         branch[leaf] = messages[leaf]
@@ -144,10 +162,44 @@ def _claude_message(key: str, message: Mapping[str, Any], before: str) -> ChatMe
     )
 
 
+def _from_opencode(value: dict[str, Any]) -> tuple[dict[str, ChatMessage], str]:
+    messages: dict[str, ChatMessage] = {}
+    last = ""
+    for message in value["messages"]:
+        if not isinstance(message, dict):
+            continue
+        info = dict_of(message, "info")
+        key = text_of(info, "id") or f"{len(messages)}"
+        # What the program adds for the model, such as the text of an attached file, is marked as synthetic.
+        parts = [part for part in list_of(message, "parts") if not (isinstance(part, dict) and part.get("synthetic"))]
+        text, left_out = _rendered(parts)
+        messages[key] = ChatMessage(
+            source=ConversationKind.OPENCODE,
+            key=key,
+            answers=last,
+            role=_role(text_of(info, "role")),
+            text=text,
+            time=time_of(field_of(dict_of(info, "time"), "created")),
+            model=_short_name(text_of(info, "modelID") or text_of(dict_of(info, "model"), "modelID")),
+            left_out=left_out,
+        )
+        last = key
+    return messages, last
+
+
+_EXPORTS: Final = {
+    ConversationKind.CHATGPT: _from_chatgpt,
+    ConversationKind.CLAUDE: _from_claude,
+    ConversationKind.OPENCODE: _from_opencode,
+}
+
+
 def line_message(value: Any) -> ChatMessage | None:
     """The message in a line of JSON; None if the value is no message."""
     if not isinstance(value, dict):
         return None
+    if value.get("type") == "response_item" and isinstance(value.get("payload"), dict):
+        return _codex_message(value, value["payload"])
     is_nested = isinstance(value.get("message"), dict)
     message = value["message"] if is_nested else value
     role = text_of(message, "role", "sender") or (text_of(value, "type") if is_nested else "")
@@ -166,6 +218,39 @@ def line_message(value: Any) -> ChatMessage | None:
         model=_short_name(text_of(message, "model")),
         left_out=left_out,
     )
+
+
+def _codex_message(value: Mapping[str, Any], item: dict[str, Any]) -> ChatMessage | None:
+    """A message, tool call or result in a line of Codex; the events beside them repeat the same texts."""
+    kind = text_of(item, "type")
+    if kind == "message":
+        role, (text, left_out) = _role(text_of(item, "role")), _rendered(item.get("content"))
+    elif kind in _CODEX_CALLS:
+        role, text, left_out = "assistant", _call(item), ()
+    elif kind in _CODEX_RESULTS:
+        role, (text, left_out) = "tool", _rendered(_codex_output(item.get("output")))
+    else:
+        return None
+    if text.lstrip().startswith(_CODEX_SURROUNDINGS):
+        role = "system"  # sent as the user, but written by the program
+    return ChatMessage(
+        source=ConversationKind.CODEX,
+        key="",
+        answers=None,
+        role=role,
+        text=text,
+        time=time_of(field_of(value, *TIME_FIELDS)),
+        left_out=left_out,
+    )
+
+
+def _codex_output(output: Any) -> Any:
+    """The text of a tool's result, which older versions wrap in JSON with its exit code."""
+    try:
+        inner = json.loads(output) if isinstance(output, str) and output.startswith("{") else None
+    except (ValueError, RecursionError):
+        inner = None
+    return inner["output"] if isinstance(inner, dict) and isinstance(inner.get("output"), str) else output
 
 
 def _line_role(value: Mapping[str, Any], content: Any, role: str) -> str:
@@ -209,6 +294,11 @@ def _render_part(part: dict[str, Any], texts: list[str], left_out: list[str], le
         return
     if kind in _CALLS:
         texts.append(_call(part))
+        return
+    if kind == "tool":  # opencode keeps a call and its result together
+        state = dict_of(part, "state")
+        texts.append(_call({"name": text_of(part, "tool"), "input": state.get("input")}))
+        _render(field_of(state, "output", "error"), texts, left_out, level + 1)
         return
     for name in ("text", "parts", "content", "result", "output", "refusal"):
         if isinstance(part.get(name), str | list | dict):

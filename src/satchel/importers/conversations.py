@@ -1,4 +1,4 @@
-"""Conversations as sessions with messages below: exports of ChatGPT and Claude, Claude Code's files, JSON lines.
+"""Conversations as sessions with messages below: exports of ChatGPT and Claude, logs of agents, JSON lines.
 
 Imported is the text that a reader of the conversation saw, including tool calls and results, but without system
 messages, hidden messages and the model's reasoning. Exports of ChatGPT and Claude are trees, because messages can be
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Final
@@ -34,11 +35,12 @@ from satchel.importers.chat_messages import (
     time_of,
     title_line,
 )
-from satchel.importers.json_values import Values, field_of, first_value, text_of
+from satchel.importers.json_values import Values, dict_of, field_of, first_value, text_of
 from satchel.importers.storable import storable, storable_line, unused
 from satchel.indexing.walk import NOTE_FILES
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 from satchel.text.zip_entries import BROKEN_ZIP
+from satchel.workspace.sources import list_files
 
 _MAX_LINE_BYTES: Final = 16_000_000  # a line is parsed in memory as a whole; a file with a longer line is refused
 _MAX_NAMED_LOSSES: Final = 5  # a notice names these and counts the rest, to stay readable
@@ -122,13 +124,14 @@ def _open(path: Path, flags: int = 0) -> IO[bytes]:
 
 
 def _folder(path: Path, used: UsedIds) -> Iterator[Record]:
-    names = sorted(os.listdir(path))
-    exports = [name for name in names if _EXPORT_FILE.fullmatch(name)]
+    exports = sorted(name for name in os.listdir(path) if _EXPORT_FILE.fullmatch(name))
     for name in exports:
         with _open(path / name, os.O_NOFOLLOW) as file:
             yield from _file(file, name, used)
     if not exports:
-        yield from _folder_of_lines(path, [name for name in names if name.endswith(".jsonl")], used)
+        # Agents file sessions by project or by day.
+        found = (name for name, _ in islice(list_files(str(path)), _MOST_ENTRIES))
+        yield from _folder_of_lines(path, sorted(name for name in found if name.endswith(".jsonl")), used)
 
 
 def _folder_of_lines(path: Path, names: list[str], used: UsedIds) -> Iterator[Record]:
@@ -221,7 +224,9 @@ def _export(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
         known += 1
         yield from _conversation(kind, value, where, used)
     if number and not known:
-        raise InvalidInput("path", name, "contains no conversation of ChatGPT or Claude; is it the right file?")
+        raise InvalidInput(
+            "path", name, "contains no conversation of ChatGPT, Claude or opencode; is it the right file?"
+        )
 
 
 def _conversation(kind: ConversationKind, value: dict[str, Any], where: str, used: UsedIds) -> Iterator[Record]:
@@ -232,13 +237,14 @@ def _conversation(kind: ConversationKind, value: dict[str, Any], where: str, use
     if not visible:
         yield Notice(where=where, problem="has no message with text; it was left out")
         return
-    models = [title_line(text_of(value, "default_model_slug", "model")), *(message.model for message in visible)]
+    head = dict_of(value, "info") if kind is ConversationKind.OPENCODE else value
+    models = [title_line(text_of(head, "default_model_slug", "model")), *(message.model for message in visible)]
     times = [message.time for message in visible if message.time]
     session = _Session(
-        id=_session_id(text_of(value, "conversation_id", "uuid", "id"), kind, visible[0], used),
+        id=_session_id(text_of(head, "conversation_id", "uuid", "id"), kind, visible[0], used),
         source=kind,
-        title=title_line(text_of(value, "title", "name")) or _first_words(visible),
-        last=time_of(field_of(value, "update_time", "updated_at")) or max(times, default=None),
+        title=title_line(text_of(head, "title", "name")) or _first_words(visible),
+        last=time_of(field_of(head, "update_time", "updated_at")) or max(times, default=None),
         model=next(filter(None, models), ""),
     )
     # Hidden messages are passed too: a reply to a hidden message links to the message that the hidden one answers.
@@ -346,6 +352,8 @@ class _Lines:
     used: UsedIds
     sessions: dict[str, _Session] = field(default_factory=dict)
     summary: str = ""
+    own_id: str = ""
+    """The id of the session whose file this is, as Codex states it."""
 
     def records(self) -> Iterator[Record]:
         for value in self._values():
@@ -370,10 +378,12 @@ class _Lines:
         if message is None:
             if isinstance(value, dict) and value.get("type") == "summary":
                 self.summary = self.summary or title_line(text_of(value, "summary"))
+            if isinstance(value, dict) and value.get("type") == "session_meta":
+                self.own_id = self.own_id or text_of(dict_of(value, "payload"), "id")
             return
         if not message.is_shown:
             return
-        key = _session_key(value)
+        key = _session_key(value) or self.own_id
         session = self.sessions.get(key)
         if session is None:
             session_id = _session_id(key, self.name, message, self.used)
@@ -390,7 +400,7 @@ class _Lines:
             if value != {} and not (isinstance(value, dict) and isinstance(value.get("type"), str)):
                 yield Notice(where=where, problem="is not a message; it was left out")
             return
-        session = self.sessions.get(_session_key(value))
+        session = self.sessions.get(_session_key(value) or self.own_id)
         if session is None:
             return
         if message.time is None and field_of(value, *TIME_FIELDS) is not None:

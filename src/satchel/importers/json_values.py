@@ -39,20 +39,25 @@ class Values:
             while self._next():
                 yield self._value()
             return
+        # `gh api --paginate` writes an array for each page, one behind the other.
+        while self._next() == "[":
+            yield from self._array()
+        if self._next():
+            raise self._broken("unexpected text after the end of the value")
+
+    def _array(self) -> Iterator[Any]:
         self._at += 1
         if self._next() == "]":
             self._at += 1
-        else:
-            yield self._value()
-            while self._next() == ",":
-                self._at += 1
-                self._next()
-                yield self._value()
-            if self._next() != "]":
-                raise self._broken("the JSON is incomplete, or a comma is missing")
+            return
+        yield self._value()
+        while self._next() == ",":
             self._at += 1
-        if self._next():
-            raise self._broken("unexpected text after the end of the value")
+            self._next()
+            yield self._value()
+        if self._next() != "]":
+            raise self._broken("the JSON is incomplete, or a comma is missing")
+        self._at += 1
 
     def _next(self) -> str:
         """The next non-space character, or an empty text at the end of the file."""
@@ -100,13 +105,15 @@ class Values:
 
 
 def first_value(path: Path) -> Any:
-    """The JSON value in a file's first line; [] if the line begins an array, None if the line is not JSON."""
+    """The JSON value in a file's first line; [] or {} if the line only begins it, None if the line is not JSON."""
     with path.open("rb") as file:
         line = file.read(_HEAD_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
-        return [] if line.startswith(b"[") else None
+        if line.startswith(b"["):
+            return []
+        return {} if line.strip() == b"{" else None
 
 
 def field_of(value: Mapping[str, Any], *names: str) -> Any:

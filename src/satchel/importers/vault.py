@@ -8,7 +8,7 @@ import re
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -18,12 +18,13 @@ from satchel.errors import WorkspaceMissing
 from satchel.importers.markdown_blocks import (
     MarkdownPage,
     MarkdownPiece,
+    MarkdownPieces,
     first_sentence,
     lay_out,
     read_pieces,
     summary_of,
 )
-from satchel.importers.note_markup import read_front_matter, references
+from satchel.importers.note_markup import FrontMatter, Reference, read_front_matter, references
 from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
 from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
 from satchel.importers.vault_state import NoteReference, NoteState, VaultState
@@ -47,6 +48,7 @@ class _NoteNames:
     _by_alias: dict[str, str] = field(default_factory=dict)
     _inside: dict[tuple[str, str], str] = field(default_factory=dict)
     _by_end: dict[str, str | None] = field(default_factory=dict)
+    _by_anchor: dict[str, str] = field(default_factory=dict)
 
     def add_note(self, path: str, page_id: str) -> None:
         """Register a file (path with extension) under a page id; add all files before resolving links."""
@@ -67,9 +69,12 @@ class _NoteNames:
     def add_anchor(self, page_id: str, anchor: str, block_id: str) -> None:
         """Register a block by explicit id."""
         self._inside.setdefault((page_id, "^" + anchor.lower()), block_id)
+        self._by_anchor.setdefault(anchor.lower(), block_id)
 
     def resolve(self, destination: str, source_path: str, source_id: str, *, relative: bool = False) -> str | None:
         """The block id of a link's target: a note, a heading or a block in a note; None if unknown."""
+        if destination.startswith("((") and destination.endswith("))"):  # a block by its id, as in Logseq
+            return self._by_anchor.get(destination[2:-2].lower())
         name, _, inside = destination.partition("#")
         page = self._page(name.strip(), source_path, relative) if name.strip() else source_id
         if page is None or not inside.strip():
@@ -120,7 +125,7 @@ _FIRST_PAGE_POSITION: Final = 1_000_000
 _MAX_PAGE_TAGS: Final = 1_000  # bounds the metadata of a page; each inner block keeps its own tags
 
 
-class _VaultFile(NamedTuple):
+class VaultFile(NamedTuple):
     """A file of the vault: path, page id, size, and times of change."""
 
     path: str
@@ -131,14 +136,17 @@ class _VaultFile(NamedTuple):
 
     @property
     def folder(self) -> str:
+        """The folder of the file; empty for the vault itself."""
         return posixpath.dirname(self.path)
 
     @property
     def name(self) -> str:
+        """The name of the file without its folder."""
         return posixpath.basename(self.path)
 
     @property
     def is_folder_note(self) -> bool:
+        """True for a note that is called like its folder."""
         return bool(self.folder) and self.name[: -len(_NOTE)].casefold() == posixpath.basename(self.folder).casefold()
 
 
@@ -149,16 +157,21 @@ def is_vault(path: Path) -> bool:
 
 def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
     """Every note and canvas of a vault as blocks, then the links; a Notice for anything left out."""
-    return _read(folder, _Vault(max_file_bytes, VaultState()))
+    return read_with(VaultReader(max_file_bytes, VaultState()), folder)
 
 
 def update_vault(folder: Path, state: str) -> SourceUpdate:
     """The notes changed since an earlier update, and links that lead elsewhere now; everything without a state."""
-    vault = _Vault(DEFAULT_MAX_FILE_BYTES, VaultState.from_text(state))
-    return SourceUpdate(_read(folder, vault), vault.kept_blocks, vault.new_state)
+    return update_with(VaultReader(DEFAULT_MAX_FILE_BYTES, VaultState.from_text(state)), folder)
 
 
-def _read(folder: Path, vault: _Vault) -> Iterator[Record]:
+def update_with(vault: VaultReader, folder: Path) -> SourceUpdate:
+    """What a reader finds changed in a folder since the state that it was made with."""
+    return SourceUpdate(read_with(vault, folder), vault.kept_blocks, vault.new_state)
+
+
+def read_with(vault: VaultReader, folder: Path) -> Iterator[Record]:
+    """The records of a folder of notes as a reader reads them."""
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -170,7 +183,9 @@ def _read(folder: Path, vault: _Vault) -> Iterator[Record]:
 
 
 @dataclass(slots=True)
-class _Vault:
+class VaultReader:
+    """Reads the notes of a folder; programs with other rules for names and texts override its lower half."""
+
     max_file_bytes: int
     earlier: VaultState
     root: int = -1
@@ -185,15 +200,17 @@ class _Vault:
     notices: Notices = field(default_factory=Notices)
 
     def records(self, root: int) -> Iterator[Record]:
+        """The blocks of the notes in an open folder, then the links."""
         self.root = root
         files = self._listed()
         for file in files:
-            self.names.add_note(storable_line(file.path), file.page_id)
+            self.names.add_note(self.note_path(file.path), file.page_id)
             if file.is_folder_note:
                 self.folder_pages.setdefault(file.folder, file.page_id)
         yield from self.notices.take()
         for place, file in enumerate(files):
             position = _FIRST_PAGE_POSITION + place
+            self.names.add_aliases(file.page_id, self.other_names(file.path))
             known = self.earlier.unchanged(file.path, file.page_id, file.size, file.modified_ns, file.changed_ns)
             yield from self._page(file, position) if known is None else self._known_page(file, position, known)
             yield from self.notices.take()
@@ -207,9 +224,9 @@ class _Vault:
         """The state for the next update."""
         return VaultState(self.notes).to_text()
 
-    def _known_page(self, file: _VaultFile, position: int, known: NoteState) -> Iterator[Record]:
+    def _known_page(self, file: VaultFile, position: int, known: NoteState) -> Iterator[Record]:
         """Take over an unchanged note; the page is stored again if it has another place."""
-        page, parent = known.page, self._parent(file)
+        page, parent = known.page, self.parent_of(file)
         if page is None or (page.parent, page.position) != (parent, position):
             if page is None:
                 yield from self._page(file, position)
@@ -224,25 +241,25 @@ class _Vault:
             self.names.add_anchor(file.page_id, anchor, block_id)
         self.notes[file.path] = replace(known, page=page)
 
-    def _listed(self) -> list[_VaultFile]:
+    def _listed(self) -> list[VaultFile]:
         """The notes, folder notes first in their folder: a parent must come before the children."""
-        files: list[_VaultFile] = []
+        files: list[VaultFile] = []
         used: dict[str, int] = {}
         others: Counter[str] = Counter()
         for entry in walk(self.root, max_file_bytes=self.max_file_bytes):
-            if any(part.startswith(".") for part in entry.path.split("/")):
+            if self.is_hidden(entry.path):
                 continue
-            if not entry.path.lower().endswith((_NOTE, _CANVAS)) and not getattr(entry, "is_folder", False):
+            if not self.is_note(entry.path) and not getattr(entry, "is_folder", False):
                 others[posixpath.splitext(entry.path)[1].lower() or "no ending"] += 1
             elif isinstance(entry, PassedOver):
                 self.notices.append(not_read(entry.path, entry.reason))
             else:
                 page_id = _page_id(entry.path, used)
-                files.append(_VaultFile(entry.path, page_id, entry.size, entry.modified_ns, entry.changed_ns))
+                files.append(VaultFile(entry.path, page_id, entry.size, entry.modified_ns, entry.changed_ns))
         self.notices.add_unread(others, "files that are no notes")
-        return sorted(files, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
+        return sorted(files, key=self.order)
 
-    def _parent(self, file: _VaultFile) -> str | None:
+    def parent_of(self, file: VaultFile) -> str | None:
         """The page of the nearest enclosing folder with a page; a folder note belongs to the folder above."""
         folder = file.folder
         if self.folder_pages.get(folder) == file.page_id:
@@ -251,7 +268,7 @@ class _Vault:
             folder = posixpath.dirname(folder)
         return self.folder_pages.get(folder)
 
-    def _page(self, file: _VaultFile, position: int) -> Iterator[Record]:
+    def _page(self, file: VaultFile, position: int) -> Iterator[Record]:
         where, begun = storable_line(file.path), time.time_ns()
         self.read.add(file.path)
         data = read_bytes(self.root, file.path, self.max_file_bytes)
@@ -264,7 +281,7 @@ class _Vault:
             id=file.page_id,
             source_path=where,
             last_modified=file_time(file.modified_ns),
-            parent=self._parent(file),
+            parent=self.parent_of(file),
             position=position,
         )
         state = FileState(b"", file.size, file.modified_ns, begun)
@@ -278,12 +295,7 @@ class _Vault:
             yield record
 
     def _note(self, page: MarkdownPage, text: str, note: NoteState) -> Iterator[Record]:
-        front = read_front_matter(text)
-        board = is_board(front.properties)
-        body = "\n".join(text.split("\n")[front.lines :]) if front.lines else text
-        read = read_pieces(without_settings(body) if board else body, front.lines + 1)
-        if board:
-            mark_lanes(read.roots)
+        front, read = self.read_note(page, text)
         if front.unread:
             unread = MarkdownPiece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
             read.roots.insert(0, unread)
@@ -308,7 +320,7 @@ class _Vault:
         self.names.add_aliases(page.id, aliases)
         note.aliases.extend(aliases)
         for value in _strings(properties.values()):
-            _note_references(page.id, value, note)
+            self._note_references(page.id, value, note)
         tagged = dict.fromkeys(tag.lstrip("#") for tag in _texts(properties, "tags", "tag"))
         tagged |= dict.fromkeys(tag for block, _ in inside for tag in block.metadata.get("tags", ()))
         derived = {"tags": list(tagged)[:_MAX_PAGE_TAGS], "aliases": aliases}
@@ -317,7 +329,7 @@ class _Vault:
             id=page.id,
             type=BlockType.KANBAN_BOARD if is_board(properties) else BlockType.PAGE,
             source_path=page.source_path,
-            title=_text(properties, "title") or posixpath.basename(page.source_path)[: -len(_NOTE)],
+            title=_text(properties, "title") or self.title_of(page.source_path),
             parent=page.parent,
             position=page.position,
             end_line=lines,
@@ -331,10 +343,10 @@ class _Vault:
             path = block.id[len(page.id) + 1 :]
             self.names.add_heading(page.id, path, piece.title, block.id)
             note.headings.append((path, piece.title, block.id))
-        elif piece.anchor:
+        if piece.anchor:
             self.names.add_anchor(page.id, piece.anchor, block.id)
             note.anchors.append((piece.anchor, block.id))
-        _note_references(block.id, piece.text, note)
+        self._note_references(block.id, piece.text, note)
 
     def _canvas(self, page: MarkdownPage, text: str, note: NoteState) -> Iterator[Record]:
         canvas = read_canvas(page, text)
@@ -352,7 +364,7 @@ class _Vault:
         )
         for card in canvas.cards:
             yield card.block
-            _note_references(card.block.id, card.text, note)
+            self._note_references(card.block.id, card.text, note)
             if card.file:
                 note.references.append(NoteReference(card.block.id, card.file, embeds=True, wiki=True))
         yield from canvas.arrows
@@ -375,12 +387,53 @@ class _Vault:
                     name, target = reference.destination, reference.target
                     yield Link(source=reference.source, kind=kind, name=name, target=target)
 
+    def _note_references(self, source: str, text: str, note: NoteState) -> None:
+        for reference in dict.fromkeys(self.references_in(text)):
+            if not reference.is_external and reference.destination:
+                found = NoteReference(source, reference.destination, embeds=reference.embeds, wiki=reference.wiki)
+                note.references.append(found)
 
-def _note_references(source: str, text: str, note: NoteState) -> None:
-    for reference in dict.fromkeys(references(text)):
-        if not reference.is_external and reference.destination:
-            found = NoteReference(source, reference.destination, embeds=reference.embeds, wiki=reference.wiki)
-            note.references.append(found)
+    # -- what other programs do in another way
+
+    def is_hidden(self, path: str) -> bool:
+        """True for files of which nothing is said: settings and bins."""
+        return any(part.startswith(".") for part in path.split("/"))
+
+    def is_note(self, path: str) -> bool:
+        """True for files that are read."""
+        return path.lower().endswith((_NOTE, _CANVAS))
+
+    def order(self, file: VaultFile) -> tuple[Any, ...]:
+        """The place of a note among all: its parent comes before it."""
+        return file.folder.split("/"), not file.is_folder_note, file.name
+
+    def note_path(self, path: str) -> str:
+        """The path by which links name a note."""
+        return storable_line(path)
+
+    def other_names(self, path: str) -> Sequence[str]:
+        """Names beside path and title by which links name a note."""
+        del path  # Obsidian has none; aliases are properties
+        return ()
+
+    def title_of(self, path: str) -> str:
+        """The title of a note that states none."""
+        return posixpath.basename(path)[: -len(_NOTE)]
+
+    def references_in(self, text: str) -> Iterable[Reference]:
+        """The links in a text."""
+        return references(text)
+
+    def read_note(self, page: MarkdownPage, text: str) -> tuple[FrontMatter, MarkdownPieces]:
+        """The properties of a note and the pieces of its text."""
+        del page  # other programs need its path
+        front = read_front_matter(text)
+        board = is_board(front.properties)
+        body = "\n".join(text.split("\n")[front.lines :]) if front.lines else text
+        read = read_pieces(without_settings(body) if board else body, front.lines + 1)
+        if board:
+            mark_lanes(read.roots)
+        return front, read
 
 
 def _page_id(path: str, used: dict[str, int]) -> str:

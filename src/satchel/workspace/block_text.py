@@ -29,8 +29,8 @@ def own_text(block: Block) -> str:
     if block.source_path and block.language and not content:
         return block.summary or title
     if block.type == BlockType.MESSAGE:
-        role = block.metadata.get("role")
-        return f"{role}: {content}" if isinstance(role, str) and role else content or title
+        speaker = block.metadata.get("author") or block.metadata.get("role")
+        return f"{speaker}: {content}" if isinstance(speaker, str) and speaker else content or title
     if not content.strip():
         return block.summary if block.type in PAGE_TYPES and block.summary else title
     if not title or is_code(block) or content.lstrip().startswith(title):
