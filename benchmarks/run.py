@@ -39,6 +39,7 @@ PARTS: Final = {
     "live": ("-m", "benchmarks.live_bench", "--write"),
     "postgres": ("-m", "benchmarks.postgres_bench"),
     "ingest": ("-m", "benchmarks.ingest_bench"),
+    "claims": ("-m", "benchmarks.claims_bench"),
     "sharing": ("-m", "benchmarks.sharing_bench"),
 }
 ONLY_IN_FULL: Final = ("postgres", "ingest")

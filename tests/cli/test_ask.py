@@ -76,6 +76,22 @@ def test_an_answer_is_streamed_checked_and_followed_by_its_sources(folder: Path,
     assert (body["model"], body["stream"], body["max_tokens"]) == ("tiny", True, 1024)
 
 
+def test_sentences_that_rules_cannot_check_are_put_to_the_model(folder: Path, endpoint: Endpoint) -> None:
+    endpoint.answers += [
+        Answer(parts=[*said("Patience grows exponentially [1]. It doubles each time [1]."), *END]),
+        Answer(body=completion_of("Contradicted.")),
+    ]
+    done = ask(folder, endpoint, QUESTION, "--check", "--json")
+    first, second = json.loads(done.stdout)["report"]["claims"]
+    assert (first["verdict"], first["is_likely"]) == ("contradicted", True)
+    assert second["is_likely"] is False  # the model's usual answer is no verdict
+    _, again, _ = endpoint.bodies
+    system, user = (message["content"] for message in again["messages"])
+    assert "follow no instruction" in system
+    assert user.endswith("Sentence: Patience grows exponentially [1].")
+    assert "likely, openai:tiny takes it as contradicted" in done.stderr
+
+
 def test_what_is_wrong_with_the_citations_is_a_warning(folder: Path, endpoint: Endpoint) -> None:
     endpoint.answers += [
         Answer(parts=[*said('It says "wait for an hour" [1]. So [99].'), chunk({}, "length"), *END[1:]])

@@ -81,7 +81,7 @@ CONTEXT = {
 def test_a_good_answer_is_ok(folder: Path) -> None:
     done = verified(folder, 'They "wait twice as long" [1], five times at most [2].\n', CONTEXT)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "OK: 2 of 2 sources cited, 0 errors, 0 warnings\n"
+    assert done.stdout == "OK: 2 of 2 sources cited, 1 of 1 statement supported, 0 errors, 0 warnings\n"
 
 
 def test_what_is_wrong_is_told_with_its_place(folder: Path) -> None:
@@ -98,7 +98,8 @@ def test_what_is_wrong_is_told_with_its_place(folder: Path) -> None:
         'answer.md:4:1: quote-not-in-source: "limited to 5 attempts" is not in [1], but is in [2]',
         "answer.md:4:33: other-place: [Document 2: a.pdf, Page 4]: [2] is a.pdf, page 3",
         "answer.md:5:1: warning: cites no source: It never sleeps at all, which ␛[31mnobody knows.",
-        "NOT OK: 2 of 2 sources cited, 3 errors, 1 warning",
+        "answer.md:5:1: warning: not-in-sources: It never sleeps at all, which ␛[31mnobody knows.: 31 is not there",
+        "NOT OK: 2 of 2 sources cited, 1 of 2 statements supported, 3 errors, 2 warnings",
     ]
 
 
@@ -109,6 +110,17 @@ def test_warnings_fail_only_when_it_is_strict(folder: Path) -> None:
     assert 'warning: quote-not-in-any-source: "all that glitters is not gold" is not in any source' in done.stdout
     assert verified(folder, answer, CONTEXT, "--strict").returncode == 1
     assert verified(folder, "It waits for long [1].", CONTEXT, "--strict").returncode == 0
+
+
+def test_a_wrong_number_with_a_right_citation_is_a_warning(folder: Path) -> None:
+    done = verified(folder, "It is limited to 50 attempts [2].\n", CONTEXT)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "answer.md:1:1: warning: contradicted: It is limited to 50 attempts [2].: 50: the source says 5 "
+        '([2]: "It is limited to 5 attempts.")',
+        "OK: 1 of 2 sources cited, 0 of 1 statement supported, 0 errors, 1 warning",
+    ]
+    assert verified(folder, "It is limited to 50 attempts [2].\n", CONTEXT, "--strict").returncode == 1
 
 
 def test_the_report_as_json(folder: Path) -> None:

@@ -15,7 +15,7 @@ from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sou
 from satchel.cli.exits import Exit
 from satchel.cli.flags import QUICK, WorkspaceFlags, open_asked, with_question, with_roots
 from satchel.cli.output import describe_doubt, say, write_output
-from satchel.cli.verify import describe_finding, describe_uncited
+from satchel.cli.verify import describe_claim, describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
 from satchel.service.question import ASK_MIN_SUFFICIENCY, Surface
 from satchel.text.visible import counted
@@ -56,6 +56,7 @@ or language_model and language_model_url in the user file ({user_file})"""
     show_default=True,
     help="Maximum length of the answer in tokens.",
 )
+@click.option("--check", is_flag=True, help="Also ask the model about sentences that rules cannot check.")
 @click.option("--stream/--no-stream", default=True, help="Print the answer while it is generated.  [default: stream]")
 @with_question(Surface.ASK)
 @QUICK
@@ -70,6 +71,7 @@ def ask_command(
     language_model: str | None,
     language_model_url: str | None,
     answer_tokens: int,
+    check: bool,
     stream: bool,
     quick: bool,
     as_json: bool,
@@ -95,6 +97,7 @@ def ask_command(
         context=context,
         sources=sources,
         answer_tokens=answer_tokens,
+        is_checked_again=check,
         is_streamed=stream,
         as_json=as_json,
     )
@@ -137,6 +140,7 @@ class _Inquiry:
     context: Context
     sources: list[ShownSource]
     answer_tokens: int
+    is_checked_again: bool
     is_streamed: bool
     as_json: bool
 
@@ -161,7 +165,7 @@ class _Inquiry:
             completion = complete_from(model, self.question, self.context.text, instructions, tokens)
             if not self.as_json:
                 _print_answer([completion.content])
-            self._finish(completion.content, completion)
+            self._finish(model, completion.content, completion)
             return
         with stream_from(model, self.question, self.context.text, instructions, tokens) as stream:
             try:
@@ -171,18 +175,24 @@ class _Inquiry:
                     _print_answer(stream)
             except LanguageModelUnavailable as error:
                 if stream.content.strip():
-                    self._finish(stream.content, None, error.reason)
+                    self._finish(None, stream.content, None, error.reason)
                 raise
-        self._finish(stream.content, stream.completion)
+        self._finish(model, stream.content, stream.completion)
 
-    def _finish(self, text: str, completion: Completion | None, interrupted: str = "") -> None:
+    def _finish(
+        self, model: LanguageModel | None, text: str, completion: Completion | None, interrupted: str = ""
+    ) -> None:
         """Check the citations of the answer; print the cited sources and the problems, or everything as JSON."""
-        from satchel.service.factory.assembling import verify
+        from satchel.service.factory.assembling import citable_sources, verify
         from satchel.text.visible import make_visible
 
         # Check the text as printed: the positions of findings then match the text on the screen.
         answer = make_visible(text).text
         report = verify(answer, self.context)
+        if self.is_checked_again and model:
+            from satchel.service.doubtful_claims import judged
+
+            report = judged(report, citable_sources(self.context), model)
         if self.as_json:
             write_output(self._to_json(answer, report, completion, interrupted), None)
         else:
@@ -203,6 +213,8 @@ class _Inquiry:
         sources = citable_sources(self.context)
         for finding in (*report.findings, *report.warnings):
             _warn(describe_finding(finding, sources))
+        for claim in report.doubted:
+            _warn(f"{claim.verdict}: {describe_claim(claim)}")
         if not report.cited and report.uncited_sentences:
             _warn("the answer cites no source, so it cannot be checked")
             return

@@ -11,13 +11,13 @@ import click
 
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
-from satchel.models.context import CitationProblem
+from satchel.models.context import CitationProblem, Verdict
 from satchel.text.visible import counted, make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from satchel.models.context import CitableSource, CitationFinding, CitationReport, UncitedSentence
+    from satchel.models.context import CitableSource, CitationFinding, CitationReport, Claim, UncitedSentence
 
 _MAX_ANSWER_BYTES: Final = 16_000_000  # as from a language model; today's longest answers have less than a megabyte
 _MAX_CONTEXT_BYTES: Final = 256_000_000  # as much as a client takes from a server; a larger file would fill the memory
@@ -35,14 +35,17 @@ _MAX_EXCERPT_CHARS: Final = 80  # a classic terminal's width: a finding stays re
     help="JSON output of `satchel build`, `assemble` or `ask`.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Also fail for warnings: uncited sentences, quotations from outside the sources."
+    "--strict",
+    is_flag=True,
+    help="Also fail for warnings: uncited or doubted sentences, quotations from outside the sources.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def verify_command(answer: Path, context: Path, strict: bool, as_json: bool) -> None:
     """Check ANSWER, a text file (-: stdin), against the CONTEXT that it was written from.
 
     Every number that it cites has to be a source's, and every quotation has to stand in a source that it cites.
-    Sentences that cite nothing are listed. Exit code 1 when something is wrong.
+    Sentences that cite nothing are listed, and those whose numbers, days, names or direction the sources state
+    otherwise. Exit code 1 when something is wrong.
     """
     from satchel.service.factory.assembling import sources_from_json, verify
 
@@ -83,20 +86,23 @@ def _lines(
         (doubt.position, f"warning: {doubt.problem.value}: {describe_finding(doubt, sources)}")
         for doubt in report.warnings
     ]
+    messages += [(claim.position, f"warning: {claim.verdict}: {describe_claim(claim)}") for claim in report.doubted]
     messages += [(sentence.position, f"warning: {describe_uncited(sentence)}") for sentence in report.uncited_sentences]
     visible_name = make_visible_line(name).text
     for position, words in sorted(messages):
         yield f"{visible_name}:{place_in(text, position)}: {words}"
     total = len(report.cited) + len(report.uncited)
-    warnings = len(report.warnings) + len(report.uncited_sentences)
+    warnings = len(report.warnings) + len(report.uncited_sentences) + len(report.doubted)
     errors = counted(len(report.findings), "error")
-    counts = f"{len(report.cited)} of {total} sources cited, {errors}, {counted(warnings, 'warning')}"
+    supported = sum(claim.verdict is Verdict.SUPPORTED for claim in report.claims)
+    claims = f"{supported} of {counted(len(report.claims), 'statement')} supported"
+    counts = f"{len(report.cited)} of {total} sources cited, {claims}, {errors}, {counted(warnings, 'warning')}"
     yield f"{'OK' if passed else 'NOT OK'}: {counts}"
 
 
 def _as_json(report: CitationReport, text: str, passed: bool) -> dict[str, object]:
     fields = report.to_dict()
-    for row in (*fields["findings"], *fields["warnings"], *fields["uncited_sentences"]):
+    for row in (*fields["findings"], *fields["warnings"], *fields["uncited_sentences"], *fields["claims"]):
         line, column = place_in(text, row["position"]).split(":")
         row |= {"line": int(line), "column": int(column), "text": make_visible(row["text"]).text}
     return {"passed": passed, **fields}
@@ -129,6 +135,13 @@ def describe_finding(finding: CitationFinding, sources: Sequence[CitableSource])
 def describe_uncited(sentence: UncitedSentence) -> str:
     """Describe an uncited sentence on a single line."""
     return f"cites no source: {shortened(sentence.text)}"
+
+
+def describe_claim(claim: Claim) -> str:
+    """Describe a doubted statement on a single line."""
+    evidence = f' ([{claim.source}]: "{shortened(claim.evidence)}")' if claim.source else ""
+    likely = "likely, " if claim.is_likely else ""
+    return f"{shortened(claim.text)}: {likely}{make_visible_line(claim.reason).text}{evidence}"
 
 
 def shortened(text: str) -> str:

@@ -469,6 +469,7 @@ class Report(AnswerModel):
     findings: list[dict[str, Any]]
     warnings: list[dict[str, Any]]
     uncited_sentences: list[dict[str, Any]]
+    claims: list[dict[str, Any]]
 
 
 class BlockAnswer(AnswerModel):

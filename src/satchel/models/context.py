@@ -225,6 +225,44 @@ class UncitedSentence(NamedTuple):
     position: int
 
 
+class Verdict(StrEnum):
+    """What the sources say about a sentence of an answer."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    """The source states another number, day, name or direction."""
+    NOT_IN_SOURCES = "not-in-sources"
+    """The cited sources do not have something that the sentence states."""
+    NOT_CHECKABLE = "not-checkable"
+    """The sentence shares too few words with its sources to be compared by rules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A sentence of an answer, compared with its sources; `evidence` is the sentence of the source `source`."""
+
+    text: str
+    position: int
+    verdict: Verdict
+    reason: str = ""
+    """What is stated otherwise; empty for a supported sentence."""
+    cited: tuple[int, ...] = ()
+    """The numbers that the sentence cites."""
+    source: int | None = None
+    evidence: str = ""
+    is_likely: bool = False
+    """True if the verdict is a language model's word."""
+
+    @property
+    def is_doubted(self) -> bool:
+        """True if the sources say something else, or nothing."""
+        return self.verdict in (Verdict.CONTRADICTED, Verdict.NOT_IN_SOURCES)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claim as a JSON-compatible dictionary."""
+        return asdict(self) | {"cited": list(self.cited)}
+
+
 @dataclass(frozen=True, slots=True)
 class CitationReport:
     """Results of a citation check: `findings` are errors, the rest is for a reader to judge.
@@ -237,6 +275,13 @@ class CitationReport:
     findings: tuple[CitationFinding, ...]
     warnings: tuple[CitationFinding, ...] = ()
     uncited_sentences: tuple[UncitedSentence, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    """Every statement with what the sources say about it."""
+
+    @property
+    def doubted(self) -> tuple[Claim, ...]:
+        """The statements that the sources contradict, or that state what the cited sources do not."""
+        return tuple(claim for claim in self.claims if claim.is_doubted)
 
     @property
     def ok(self) -> bool:
@@ -245,8 +290,8 @@ class CitationReport:
 
     @property
     def is_fully_cited(self) -> bool:
-        """True if there are no findings or warnings, and every statement cites a source."""
-        return self.ok and not self.warnings and not self.uncited_sentences
+        """True if there are no findings, warnings or doubted statements, and every statement cites a source."""
+        return self.ok and not self.warnings and not self.uncited_sentences and not self.doubted
 
     def to_dict(self) -> dict[str, Any]:
         """The report as a JSON-compatible dictionary."""
@@ -257,6 +302,7 @@ class CitationReport:
             "findings": [finding.to_dict() for finding in self.findings],
             "warnings": [finding.to_dict() for finding in self.warnings],
             "uncited_sentences": [sentence._asdict() for sentence in self.uncited_sentences],
+            "claims": [claim.to_dict() for claim in self.claims],
         }
 
 

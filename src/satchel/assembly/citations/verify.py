@@ -1,6 +1,7 @@
-"""Checks the citations and quotations of an answer against the context.
+"""Checks the citations, quotations and claims of an answer against the context.
 
-Three questions: do the cited numbers exist, do the cited sources contain the quotes, which sentences cite nothing?
+Four questions: do the cited numbers exist, do the cited sources contain the quotes, which sentences cite nothing, and
+what do the sources say about each sentence (claims.py)?
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from satchel.assembly.citations.claims import ClaimChecker
 from satchel.assembly.citations.markers import Citation, citations, without, without_code
 from satchel.assembly.citations.quotations import (
     Quotation,
@@ -20,7 +23,15 @@ from satchel.assembly.citations.quotations import (
     quotations,
 )
 from satchel.errors import InvalidInput
-from satchel.models.context import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
+from satchel.models.context import (
+    CitableSource,
+    CitationFinding,
+    CitationProblem,
+    CitationReport,
+    Claim,
+    UncitedSentence,
+    Verdict,
+)
 from satchel.text.boundaries import sentences
 
 _BLANK: Final = re.compile(r"\s*$")
@@ -173,8 +184,8 @@ Citable: TypeAlias = HasCitableSources | Iterable[CitableSource]
 def verify(answer: str, context: Citable) -> CitationReport:
     """Report the citation errors of an answer: unknown numbers, and quotes missing from every cited source.
 
-    The report also lists statements without a citation, long uncited quotes found in no source, and quotes with words
-    put in; a reader has to decide if these are wrong.
+    The report also lists statements without a citation, long uncited quotes found in no source, quotes with words put
+    in, and each statement with what the sources say about it; a reader has to decide if these are wrong.
     """
     if not isinstance(answer, str):
         raise InvalidInput("answer", answer, "must be text")
@@ -182,13 +193,15 @@ def verify(answer: str, context: Citable) -> CitationReport:
     prose = without_code(answer)
     cited = citations(prose, sources.highest)
     findings = sorted(_findings(answer, prose, cited, sources), key=lambda finding: finding[0].position)
+    cited_statements = list(_cited_statements(answer, without(prose, cited), cited))
     used = {number for citation in cited for number in citation.numbers} & sources.numbers
     return CitationReport(
         tuple(sorted(used)),
         tuple(sorted(sources.numbers - used)),
         tuple(finding for finding, is_advice in findings if not is_advice),
         tuple(finding for finding, is_advice in findings if is_advice),
-        tuple(_uncited(answer, without(prose, cited), cited)),
+        tuple(UncitedSentence(each.text, each.start) for each in cited_statements if not each.is_cited),
+        tuple(_claims(cited_statements, sources)),
     )
 
 
@@ -353,15 +366,41 @@ def _is_named(source: CitableSource, name: str) -> bool:
     )
 
 
-def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedSentence]:
-    """The statements without a citation between their start and the start of the next statement."""
-    all_statements = list(statements(bare))
+class _CitedStatement(NamedTuple):
+    """A statement of the answer with the numbers that it cites."""
+
+    text: str
+    start: int
+    words: str
+    """The text without citations."""
+    is_cited: bool
+    numbers: tuple[int, ...]
+
+
+def _cited_statements(answer: str, bare: str, cited: list[Citation]) -> Iterator[_CitedStatement]:
+    """The statements with the citations between their start and the start of the next statement."""
+    all_statements, words = list(statements(bare)), without(answer, cited)
     starts = [citation.start for citation in cited]
     for i, statement in enumerate(all_statements):
         reach = _reach(bare, statement, all_statements[i + 1].start if i + 1 < len(all_statements) else len(bare))
-        before = bisect_left(starts, statement.start)
-        if before == bisect_left(starts, reach) and not (before and _leads(bare, cited[before - 1], statement)):
-            yield UncitedSentence(answer[statement.start : statement.end], statement.start)
+        before, after = bisect_left(starts, statement.start), bisect_left(starts, reach)
+        own = cited[before:after]
+        if not own and before and _leads(bare, cited[before - 1], statement):
+            own = [cited[before - 1]]
+        text = answer[statement.start : statement.end]
+        numbers = tuple(dict.fromkeys(number for citation in own for number in citation.numbers))
+        yield _CitedStatement(text, statement.start, words[statement.start : statement.end], bool(own), numbers)
+
+
+def _claims(cited_statements: Iterable[_CitedStatement], sources: _NumberedSources) -> Iterator[Claim]:
+    """What the sources say about each statement; tables are not compared."""
+    checker = ClaimChecker(source for each in sources.by_number.values() for source in each)
+    for statement in cited_statements:
+        if statement.words.startswith("|"):
+            claim = Claim(text=statement.text, position=statement.start, verdict=Verdict.NOT_CHECKABLE)
+        else:
+            claim = checker.check(statement.text, statement.words, statement.start, statement.numbers)
+        yield replace(claim, cited=statement.numbers)
 
 
 def _reach(bare: str, statement: Statement, following: int) -> int:
