@@ -86,8 +86,8 @@ def test_flags_are_the_tables(name: str, surface: Surface) -> None:
 def test_bodies_and_tools_are_the_tables() -> None:
     assert ContextBody.model_fields.keys() == names_of(Surface.HTTP_CONTEXT) | {"query"}
     assert SearchBody.model_fields.keys() == names_of(Surface.HTTP_SEARCH) | {"query"}
-    assert BUILD_CONTEXT.arguments.model_fields.keys() == names_of(Surface.MCP_BUILD) | {"question", "cursor"}
-    assert SEARCH.arguments.model_fields.keys() == names_of(Surface.MCP_SEARCH) | {"question", "cursor"}
+    assert BUILD_CONTEXT.arguments.model_fields.keys() == names_of(Surface.MCP_BUILD) | {"question", "path", "cursor"}
+    assert SEARCH.arguments.model_fields.keys() == names_of(Surface.MCP_SEARCH) | {"question", "path", "cursor"}
 
 
 def test_evaluations_take_every_option_that_the_table_gives_them() -> None:

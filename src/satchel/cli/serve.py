@@ -175,19 +175,32 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
     help="Maximum size of a result; longer texts are sent in pages.",
 )
 @click.option("--allow-home", is_flag=True, help="Index PATH even if it is the home directory or contains it.")
+@click.option(
+    "--allow",
+    metavar="FOLDER",
+    multiple=True,
+    type=click.Path(file_okay=False),
+    help="Let tools search any folder in FOLDER; may be repeated.",
+)
 @with_roots
-def mcp_command(*, workspace: WorkspaceFlags, user: str | None, max_result_chars: int, allow_home: bool) -> None:
+def mcp_command(
+    *, workspace: WorkspaceFlags, user: str | None, max_result_chars: int, allow_home: bool, allow: tuple[str, ...]
+) -> None:
     """Serve the folder at PATH to an agent over the Model Context Protocol.
 
-    Agents start this command themselves; `satchel install` tells them to. The folder is indexed when the first tool is
-    called.
+    Agents start this command themselves; `satchel install` tells them to. Without PATH, the folders that the agent has
+    open are searched (its roots), else the one in which it starts the command. A folder is indexed when a tool is
+    first called for it.
     """
-    from satchel.mcp.transports import ServedFolder, serve
+    from satchel.mcp.folders import ServedFolders
+    from satchel.mcp.transports import serve
     from satchel.models.request import User
     from satchel.service.client import OWNER, Caller
 
     if sys.stdin.isatty():
         workspace.say("this command speaks MCP on stdin and stdout and is started by agents (see `satchel install`)")
     caller = Caller(user=User(id=user)) if user else OWNER
-    folder = ServedFolder(workspace.paths, caller=caller, allow_home=allow_home, settings=workspace.settings)
-    serve(folder, max_result_chars=max_result_chars, quiet=workspace.quiet)
+    folders = ServedFolders(
+        workspace.paths, allowed=allow, caller=caller, allow_home=allow_home, settings=workspace.settings
+    )
+    serve(folders, max_result_chars=max_result_chars, quiet=workspace.quiet)

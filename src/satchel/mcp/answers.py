@@ -150,8 +150,8 @@ def _doubt(sufficiency: Sufficiency | None) -> str:
 
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a question, without the question and the cursor."""
-    return {name: value for name, value in arguments.items() if name not in ("question", "cursor")}
+    """The arguments of a question that are options of the library."""
+    return {name: value for name, value in arguments.items() if name not in ("question", "path", "cursor")}
 
 
 def _hit(hit: SearchHit, excerpt: Callable[[str, int], str]) -> Hit:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import warnings
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -24,6 +28,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from satchel import __version__
 from satchel.errors import InvalidInput, SatchelError, UnknownBlock
 from satchel.mcp import answers
+from satchel.mcp.folders import Folders, ServedFolders
 from satchel.mcp.result_pages import MOST_CHARS, Result, ResultLimits, failure, refusal
 from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS, checked
 
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
 _QUESTION_THREADS: Final = max(4, (os.cpu_count() or 2) * 2)  # more than cores: most wait for an index run
 _QUICK_THREADS: Final = 2  # separate threads for requests without a wait (status, lists): never behind questions
+_ROOTS_WAIT_S: Final = 3.0  # for a client to tell its roots: programs answer at once
 _REPORT_INTERVAL_S: Final = 0.2  # between progress notifications: nobody reads more than five a second
 _SILENT_SCAN_S: Final = 0.5  # no progress before this: a shorter scan of the folder goes unnoticed
 _TOOL_LIST_TTL_MS: Final = 3_600_000  # the list is constant per version; a client sees an update after an hour
@@ -107,34 +113,80 @@ class ProgressReporter:
             self.give_up()  # the client is gone
 
 
+async def _listed_roots(context: RequestContext) -> tuple[Path, ...]:
+    """The client's roots that are folders here; () from a client that tells none, or does not answer in time."""
+    has_roots = types.ClientCapabilities(roots=types.RootsCapability())
+    if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        return ()  # the later versions have no requests to the client
+    if not context.session.check_client_capability(has_roots):
+        return ()
+    try:
+        async with asyncio.timeout(_ROOTS_WAIT_S):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                listed = await context.session.list_roots()
+    except (MCPError, TimeoutError, ValueError):
+        return ()
+    uris = (urlsplit(str(root.uri)) for root in listed.roots)
+    folders = (Path(url2pathname(uri.path)) for uri in uris if uri.scheme == "file")
+    return tuple(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
+
+
+def _inside(arguments: Any, within: str) -> Any:
+    """The arguments of a question, for the files in a folder of the workspace only."""
+    if not within or not isinstance(arguments, dict) or "question" not in arguments:
+        return arguments
+    globs = arguments.get("include") or ["**"]
+    return arguments | {"include": [f"{within}/{glob.removeprefix('/')}" for glob in globs]}
+
+
 @dataclass(slots=True, eq=False)
 class RequestHandlers:
     """Handles MCP requests with the caller's access and the limit of a result's length."""
 
-    opened: Callable[[], LocalClient]
+    folders: Folders
     caller_of: Callable[[RequestContext], Caller]
     _: KW_ONLY
     max_result_chars: int = MOST_CHARS
     after_listing: Callable[[], object] = lambda: None
     if_user_is_missing: str = ""
+    _roots: tuple[Path, ...] | None = None
+    """The client's roots; None before the client is asked."""
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_QUESTION_THREADS, "satchel-mcp"))
     _quick: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_QUICK_THREADS, "satchel-mcp-status"))
     _waiting: set[ProgressReporter] = field(default_factory=set)
 
     def server(self) -> Server[Any]:
         """An MCP server of the SDK with these handlers."""
-        return Server(
-            "satchel",
-            version=__version__,
-            title="Satchel",
-            instructions=INSTRUCTIONS,
-            get_tool_input_schema=lambda name: _TOOL_ENTRIES[name]["inputSchema"] if name in _TOOL_ENTRIES else None,
-            on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
-            on_list_resources=self.list_resources,
-            on_list_resource_templates=self.list_templates,
-            on_read_resource=self.read_resource,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the SDK warns that later versions have no roots; clients still do
+            return Server(
+                "satchel",
+                version=__version__,
+                title="Satchel",
+                instructions=INSTRUCTIONS,
+                get_tool_input_schema=lambda name: (
+                    _TOOL_ENTRIES[name]["inputSchema"] if name in _TOOL_ENTRIES else None
+                ),
+                on_list_tools=self.list_tools,
+                on_call_tool=self.call_tool,
+                on_list_resources=self.list_resources,
+                on_list_resource_templates=self.list_templates,
+                on_read_resource=self.read_resource,
+                on_roots_list_changed=self.forget_roots,
+            )
+
+    # -- roots
+
+    async def forget_roots(self, _: RequestContext, __: Any) -> None:
+        """Ask for the roots again before the next answer."""
+        self._roots = None
+
+    async def _client_roots(self, context: RequestContext) -> tuple[Path, ...]:
+        """The folders that the client has open, if it tells them."""
+        if self._roots is None:
+            self._roots = await _listed_roots(context) if isinstance(self.folders, ServedFolders) else ()
+        return self._roots
 
     # -- tools
 
@@ -212,8 +264,12 @@ class RequestHandlers:
         loop = asyncio.get_running_loop()
         reporter = ProgressReporter(context.session.report_progress, loop)
 
+        roots = await self._client_roots(context)
+
         def work() -> Result:
-            return answer(self.opened().seen_by(caller, reporter), argument, limits)
+            path = argument.get("path", "") if isinstance(argument, dict) else ""
+            place = self.folders.at(path, roots)
+            return answer(place.client.seen_by(caller, reporter), _inside(argument, place.within), limits)
 
         self._waiting.add(reporter)
         try:

@@ -190,6 +190,10 @@ _HIT: Final = _object("id path lines page relevance title excerpt", required="id
 _TYPES["hits"] = {"type": "array", "items": _HIT}
 
 _QUESTION: Final = text("What you want to know, in words; name symbols and files you know of.", required=True)
+_PATH: Final = text(
+    "Folder to search: of this workspace, or absolute within the client's roots or what the user allows."
+)
+_SAME_PATH: Final = text("As in build_context.")
 _CURSOR: Final = text("next_cursor of the previous page; repeat the other arguments.", longest=200)
 
 BUILD_CONTEXT: Final = Tool(
@@ -200,7 +204,7 @@ BUILD_CONTEXT: Final = Tool(
         "budget. Use it first to learn how or where something works, or before changing it: one call replaces many "
         "greps and file reads. Not for finding every use of a name: grep does that."
     ),
-    arguments=arguments(question=_QUESTION, **options(Surface.MCP_BUILD), cursor=_CURSOR),
+    arguments=arguments(question=_QUESTION, **options(Surface.MCP_BUILD), path=_PATH, cursor=_CURSOR),
     gives=_object("text tokens sources sufficiency next_cursor restarted notes about", required="text about"),
 )
 
@@ -212,7 +216,7 @@ SEARCH: Final = Tool(
         "it to choose what to read, then expand ids. Finds by meaning and by name; for every occurrence of an exact "
         "string use grep."
     ),
-    arguments=arguments(question=_QUESTION, **options(Surface.MCP_SEARCH), cursor=_CURSOR),
+    arguments=arguments(question=_QUESTION, **options(Surface.MCP_SEARCH), path=_SAME_PATH, cursor=_CURSOR),
     gives=_object("hits next_cursor restarted notes about", required="hits about"),
 )
 
@@ -226,6 +230,7 @@ EXPAND: Final = Tool(
     arguments=arguments(
         id=text("The id.", required=True),
         lines=count("Number of extra lines before and after.", least=0, most=1_000, default=0),
+        path=_SAME_PATH,
         cursor=_CURSOR,
     ),
     gives=_object("id path lines page text stale next_cursor restarted notes about", required="id text about"),
@@ -235,7 +240,7 @@ STATUS: Final = Tool(
     name="status",
     title="Status of the index",
     says="Size of the index and progress of indexing. Use it when answers seem incomplete.",
-    arguments=arguments(),
+    arguments=arguments(path=_SAME_PATH),
     gives=_object(
         "workspace generation indexing state done of files pieces notes", required="workspace generation indexing state"
     ),

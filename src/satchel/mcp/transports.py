@@ -8,18 +8,17 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
-from pathlib import Path
-from threading import Lock, Thread, Timer
+from threading import Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from satchel.errors import InvalidOption, NotAllowed
+from satchel.errors import NotAllowed
 from satchel.mcp import sdk
+from satchel.mcp.folders import OneFolder, ServedFolders
 from satchel.mcp.result_pages import MOST_CHARS
-from satchel.service.client import OWNER, Caller
+from satchel.service.client import Caller
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from satchel.service.open_roots import LocalClient
 
 
-PATIENCE_S: Final = 20.0  # a tool waits this long for an index run, then answers from the index so far (docs/mcp.md)
 _STOP_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _CLOSE_WAIT_S: Final = 1.0  # for the index to close: clients wait for the end; committed data is safe anyway
 _WARM_UP_DELAY_S: Final = 0.3  # the client gets the lists first: loading would delay the responses
@@ -36,53 +34,7 @@ _MAX_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP: above the longest
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class ServedFolder:
-    """Folders served over stdio, with the caller and the settings; opened on first use."""
-
-    paths: tuple[str, ...]
-    _: KW_ONLY
-    caller: Caller = OWNER
-    allow_home: bool = False
-    patience: float = PATIENCE_S
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock, init=False)
-    _opened: LocalClient | None = field(default=None, init=False)
-
-    def opened(self) -> LocalClient:
-        """The client of the folders, opened by the first call."""
-        with self._lock:
-            if self._opened is None:
-                from satchel.service.factory.opening import is_database, workspace
-                from satchel.service.open_roots import open_roots
-
-                for path in self.paths:
-                    if not self.allow_home and not is_database(path):
-                        _refuse_home(workspace(path), path)
-                self._opened = open_roots(self.paths, caller=self.caller, patience=self.patience, **self.settings)
-            return self._opened
-
-    def close(self, within: float) -> None:
-        """Close the workspace, but wait at most `within` seconds. Committed data stays."""
-        client = self._opened
-        if client is not None:
-            closing = Thread(target=client.close, name="satchel-closing", daemon=True)
-            closing.start()
-            closing.join(within)
-
-
-def _refuse_home(root: Path, path: str) -> None:
-    """Refuse the home directory and its parents: an agent started there must not index everything."""
-    try:
-        home = Path.home().resolve()
-    except (OSError, RuntimeError):
-        home = root if root == root.parent else Path("/")
-    if root == home or root in home.parents or root == root.parent:
-        problem = f"is {root}, which is or contains the home directory, and is not indexed"
-        raise InvalidOption("path", path, f"{problem}; start the server with the folder to search: satchel mcp PATH")
-
-
-def serve(folder: ServedFolder, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
+def serve(folders: ServedFolders, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
     """Serve until stdin ends or a signal comes, then end the process with 0."""
     for number in _STOP_SIGNALS:
         signal.signal(number, _exit_process)
@@ -91,34 +43,34 @@ def serve(folder: ServedFolder, *, max_result_chars: int, quiet: bool = False) -
     import anyio
 
     try:
-        anyio.run(_serve, folder, max_result_chars)
+        anyio.run(_serve, folders, max_result_chars)
     except BaseException as error:
         if not _is_client_disconnect(error):
             _log.error("the server failed", exc_info=error)
             os._exit(1)
-    _close_and_exit(folder)
+    _close_and_exit(folders)
 
 
-async def _serve(folder: ServedFolder, max_result_chars: int) -> None:
+async def _serve(folders: ServedFolders, max_result_chars: int) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
     from satchel.mcp.handlers import RequestHandlers
 
     handlers = RequestHandlers(
-        folder.opened,
-        lambda _: folder.caller,
+        folders,
+        lambda _: folders.caller,
         max_result_chars=max_result_chars,
         after_listing=_warm_up_soon,
         if_user_is_missing="; start the server with --user USER",
     )
     server = handlers.server()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_end_on_signals, folder)
+        tasks.start_soon(_end_on_signals, folders)
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         # Exit without waiting for running threads.
-        _close_and_exit(folder)
+        _close_and_exit(folders)
 
 
 def _is_client_disconnect(error: BaseException) -> bool:
@@ -129,14 +81,14 @@ def _is_client_disconnect(error: BaseException) -> bool:
     return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
-async def _end_on_signals(folder: ServedFolder) -> None:
+async def _end_on_signals(folders: ServedFolders) -> None:
     if sys.platform == "win32":  # on Windows the handlers of `serve` stay
         return
     import anyio
 
     with anyio.open_signal_receiver(*_STOP_SIGNALS) as signals:
         async for _ in signals:
-            _close_and_exit(folder)
+            _close_and_exit(folders)
 
 
 @cache
@@ -155,10 +107,10 @@ def _warm_up() -> None:
         count_tokens(" satchel")
 
 
-def _close_and_exit(folder: ServedFolder) -> NoReturn:
-    """Close the folder and end the process with its children; does not wait for running threads."""
+def _close_and_exit(folders: ServedFolders) -> NoReturn:
+    """Close the folders and end the process with its children; does not wait for running threads."""
     with suppress(Exception):
-        folder.close(_CLOSE_WAIT_S)
+        folders.close(_CLOSE_WAIT_S)
     _exit_process()
 
 
@@ -198,7 +150,7 @@ class McpApp:
 
         from satchel.mcp.handlers import RequestHandlers
 
-        self._handlers = RequestHandlers(lambda: satchel, _caller_of, max_result_chars=max_result_chars)
+        self._handlers = RequestHandlers(OneFolder(satchel), _caller_of, max_result_chars=max_result_chars)
         self._manager = StreamableHTTPSessionManager(
             self._handlers.server(),
             stateless=True,

@@ -145,8 +145,7 @@ _SUFFICIENCY_HELP: Final = (
 )
 _USER_HELP: Final = "User who asks, in a workspace with several users; only content that this user may read is used."
 _FRESH_HELP: Final = (
-    "Accept an index compared with the folder so many seconds ago; or `now`: compare every file, even if the system "
-    "reports no change."
+    "Accept an index checked so many seconds ago, or `now`: compare every file, though no change was reported."
 )
 _FOCUS_HELP: Final = "Block, page or path:line that the user works on; its surroundings are included, too."
 
@@ -311,7 +310,7 @@ class Question:
     fresh: float | Literal["now"] | None = option(
         Kind.FRESH,
         _FRESH_HELP,
-        Surface.HTTP_CONTEXT | Surface.HTTP_SEARCH,
+        Surface.HTTP_CONTEXT | Surface.HTTP_SEARCH | _TOOLS,
         metavar="SECONDS|now",
     )
 
