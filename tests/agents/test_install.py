@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from satchel.agents import json_edit
 from satchel.agents.catalog import AGENTS
 from satchel.cli.exits import Exit
 from tests.support import measuring
@@ -93,9 +94,15 @@ def test_agents_in_use_are_found_changed_and_changed_back(place: Place) -> None:
     (place.home / ".claude.json").write_text('{"numStartups": 3, "mcpServers": {}}')
     before = place.holds()
     told = place.told("install", "--yes")
-    assert [(one["agent"], one["scope"], one["action"], one["problem"]) for one in told] == [
-        ("claude-code", "user", "installed", ""),
-        ("codex", "user", "installed", ""),
+    assert [(one["agent"], one["scope"], one["part"], one["action"], one["problem"]) for one in told] == [
+        ("claude-code", "user", "server", "installed", ""),
+        ("codex", "user", "server", "installed", ""),
+        ("claude-code", "user", "instructions", "installed", ""),
+        ("claude-code", "user", "skill", "installed", ""),
+        ("claude-code", "user", "explorer", "installed", ""),
+        ("codex", "user", "instructions", "installed", ""),
+        ("codex", "user", "skill", "installed", ""),
+        ("codex", "user", "explorer", "installed", ""),
     ]
     codex = tomllib.loads((place.home / ".codex" / "config.toml").read_text())
     assert codex == {"model": "x", "mcp_servers": {"satchel": {"command": SERVER, "args": ["mcp"]}}}
@@ -128,14 +135,14 @@ def test_every_agent_by_name(place: Place, agent: Any) -> None:
 
 def test_a_terminal_is_asked_and_shown_what_changes(place: Place) -> None:
     file = with_cursor(place)
-    code, told = place.answer("n\n", "install", "cursor", "--path", ".")
+    code, told = place.answer("n\n", "install", "cursor", "--path", ".", "--part", "server")
     assert code == Exit.OK
     assert '+        "satchel": {' in told
     assert '"other": {"command": "x"},' in told
     assert "Change this file?" in told
     assert "nothing was changed" in told
     assert file.read_bytes() == CURSOR
-    code, told = place.answer("y\n", "install", "cursor", "--path", ".")
+    code, told = place.answer("y\n", "install", "cursor", "--path", ".", "--part", "server")
     assert code == Exit.OK
     assert "Cursor: satchel installed in" in told
     assert b"// mine" in file.read_bytes()
@@ -153,11 +160,11 @@ def test_without_a_terminal_nothing_is_written(place: Place) -> None:
 
 def test_dry_run_shows_and_writes_nothing(place: Place) -> None:
     file = with_cursor(place)
-    done = place.run("install", "cursor", "--path", ".", "--dry-run")
+    done = place.run("install", "cursor", "--path", ".", "--dry-run", "--part", "server")
     assert done.stdout.startswith(f"--- {file}\n+++ {file}\n@@")
     assert '+        "satchel": {' in done.stdout
     assert "would be installed" in done.stderr
-    told = place.told("install", "cursor", "--path", ".", "--dry-run")
+    told = place.told("install", "cursor", "--path", ".", "--dry-run", "--part", "server")
     assert [one["action"] for one in told] == ["installed"]
     assert place.holds() == {"home/.cursor/mcp.json": CURSOR}
 
@@ -165,7 +172,9 @@ def test_dry_run_shows_and_writes_nothing(place: Place) -> None:
 def test_a_project_gets_its_folder(place: Place) -> None:
     other = place.project / "sub"
     other.mkdir()
-    told = place.told("install", "claude-code", "copilot-cli", "vscode", "--project", "--path", "sub", "-y")
+    told = place.told(
+        "install", "claude-code", "copilot-cli", "vscode", "--project", "--path", "sub", "-y", "--part", "server"
+    )
     assert [Path(one["file"]).relative_to(other).as_posix() for one in told] == [
         ".mcp.json", ".mcp.json", ".vscode/mcp.json",
     ]  # fmt: skip
@@ -177,18 +186,14 @@ def test_a_project_gets_its_folder(place: Place) -> None:
     assert not list(other.iterdir())
 
 
-def test_agents_that_start_servers_elsewhere_need_a_folder(place: Place) -> None:
-    done = place.run("install", "claude-desktop", "-y", code=Exit.USAGE)
-    assert "Claude Desktop does not start servers in the project folder: use --path FOLDER" in done.stderr
+def test_agents_that_start_servers_elsewhere_are_installed_for_all_folders(place: Place) -> None:
     with_cursor(place)
-    (place.home / ".qwen").mkdir()
-    told = {one["agent"]: one for one in place.told("install", "-y")}
-    assert told["qwen"]["action"] == "installed"
-    assert told["cursor"]["action"] == "absent"
-    assert "--path FOLDER or --project" in told["cursor"]["problem"]
-    (place.home / ".qwen" / "settings.json").unlink()
-    (place.home / ".qwen").rmdir()
-    assert "no supported agent found" in place.run("install", "-y", code=Exit.NOTHING_FOUND).stderr
+    done = place.run("install", "cursor", "claude-desktop", "-y", "--part", "server")
+    assert "Cursor, Claude Desktop may start servers outside the project: they search the folders" in done.stderr
+    place.run("install", "cursor", "-y", "--part", "server", "--allow", place.project)
+    settings = json_edit.read((place.home / ".cursor" / "mcp.json").read_text())
+    assert settings["mcpServers"]["satchel"]["args"] == ["mcp", "--allow", str(place.project)]
+    place.run("uninstall", "-y")
     assert place.holds() == {"home/.cursor/mcp.json": CURSOR}
 
 
@@ -202,7 +207,7 @@ def test_a_file_that_cannot_be_edited_is_told_and_the_others_are_done(place: Pla
     (place.home / ".codex").mkdir()
     (place.home / ".codex" / "config.toml").write_text("model = \n")
     (place.home / ".qwen").mkdir()
-    told = {one["agent"]: one for one in place.told("install", "-y", code=Exit.ERROR)}
+    told = {one["agent"]: one for one in place.told("install", "-y", "--part", "server", code=Exit.ERROR)}
     assert told["codex"]["action"] == "failed"
     assert "line 1" in told["codex"]["problem"]
     assert told["qwen"]["action"] == "installed"
@@ -223,6 +228,7 @@ def test_an_entry_of_somebody_else_is_replaced_and_said(place: Place) -> None:
 
 def test_a_name_of_ones_own(place: Place) -> None:
     place.run("install", "continue", "--name", "work", "-y")
+    assert "build_context" in (place.home / ".continue" / "rules" / "work.md").read_text()
     file = place.home / ".continue" / "mcpServers" / "work.json"
     assert list(json.loads(file.read_text())["mcpServers"]) == ["work"]
     assert place.run("uninstall", "-y", code=Exit.NOTHING_FOUND)
@@ -240,6 +246,8 @@ def test_the_list_tells_files_and_states(place: Place) -> None:
     states = {tuple(line.split()[:2]): line.split(maxsplit=2)[2] for line in lines}
     assert states["qwen", "user"] == f"in use  installed   {place.home}/.qwen/settings.json"
     assert states["claude-code", "project"].split()[2] == "unreadable"
+    listed = place.run("install", "--list", "qwen", "--part", "instructions").stdout.splitlines()
+    assert listed[0].split()[2:6] == ["instructions", "in", "use", "installed"]
     told = place.told("install", "--list", "qwen")
     assert [(one["scope"], one["in_use"], one["installed"]) for one in told] == [
         ("user", True, True), ("project", True, False),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -43,6 +43,7 @@ class Syntax(StrEnum):
 # A variable with which the user moves an agent's folder, and where the folder is otherwise.
 _MOVABLE: Final = {
     "claude": ("CLAUDE_CONFIG_DIR", "{home}"),
+    "claude_settings": ("CLAUDE_CONFIG_DIR", "{home}/.claude"),
     "cline": ("CLINE_DIR", "{home}/.cline"),
     "codex": ("CODEX_HOME", "{home}/.codex"),
     "copilot": ("COPILOT_HOME", "{home}/.copilot"),
@@ -96,12 +97,21 @@ class Command:
     args: tuple[str, ...]
 
 
-def server_command(folder: Path | None) -> Command:
-    """Command for the MCP server of this environment's Satchel, for a folder or for the agent's working folder."""
+def server_command(folder: Path | None, allowed: Sequence[str] = ()) -> Command:
+    """Command for the MCP server of this environment's Satchel, for a folder or for the agent's working folder.
+
+    Tools may name any folder in an `allowed` one.
+    """
+    folders = [option for each in allowed for option in ("--allow", each)] + ([str(folder)] if folder else [])
+    return own_command("mcp", *folders)
+
+
+def own_command(*arguments: str) -> Command:
+    """A command of this environment's Satchel."""
     script = _script()
     # A virtual environment's Python is a link; resolved, it would lose the environment.
     program = str(script) if script else os.path.abspath(sys.executable)
-    args = (*(() if script else ("-m", "satchel")), "mcp", *((str(folder),) if folder else ()))
+    args = (*(() if script else ("-m", "satchel")), *arguments)
     for value in (program, *args):
         if "$" in value:
             # Half of the agents put the environment's values where a file says $NAME.
@@ -178,7 +188,8 @@ class Agent:
     shape: Shape = _plain
     project_shape: Shape | None = None
     needs_folder: bool = False
-    """True if servers from the user's settings are not known to start in the project's folder."""
+    """True if servers from the user's settings are not known to start in the project's folder: there the server asks
+    the client for its roots, or tools name the folder."""
 
     def files(self, scope: Scope, machine: Machine, project: Path, name: str) -> tuple[Path, ...]:
         """Candidate files for the entry, preferred file first; () if the agent does not support the scope."""

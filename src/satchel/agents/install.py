@@ -1,4 +1,4 @@
-"""`satchel install` and `satchel uninstall`: add or remove the entry for Satchel's MCP server in agents' settings."""
+"""`satchel install` and `satchel uninstall`: make coding agents start and use Satchel's MCP server, or undo it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,21 @@ from typing import Any, Final
 
 import click
 
-from satchel.agents.catalog import AGENTS, Agent, Scope, server_command, this_machine
-from satchel.agents.plan import Patch, Result, Target, carry_out, holds_entry, plan_install, plan_uninstall, target_for
+from satchel.agents.catalog import AGENTS, Agent, Scope, own_command, server_command, this_machine
+from satchel.agents.guides import USUAL_PARTS, Part
+from satchel.agents.plan import (
+    SESSION_NOTE,
+    Patch,
+    Result,
+    Target,
+    carry_out,
+    guide_targets,
+    holds_entry,
+    plan_guide,
+    plan_install,
+    plan_uninstall,
+    target_for,
+)
 from satchel.agents.settings_file import CannotEdit
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
@@ -88,6 +101,7 @@ class _Options:
     user: bool
     project: bool
     name: str
+    parts: tuple[Part, ...]
     dry_run: bool
     yes: bool
     as_json: bool
@@ -99,6 +113,14 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation."),
         click.option("--dry-run", is_flag=True, help="Show the changes without writing them."),
         click.option("--name", default="satchel", show_default=True, help="Name of the entry in the agent's settings."),
+        click.option(
+            "--part",
+            "parts",
+            multiple=True,
+            type=click.Choice([str(part) for part in Part]),
+            callback=lambda _, __, parts: tuple(map(Part, parts)),
+            help="Only this part; may be repeated.  [default: all but hook; for uninstall, all]",
+        ),
         click.option("--project", is_flag=True, help="Change the project's settings instead of the user's."),
         click.option("--user", is_flag=True, help="Change the user's settings.  [default]"),
         click.argument("agents", metavar="[AGENT]...", nargs=-1),
@@ -107,36 +129,46 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("install", short_help="Make coding agents start Satchel's MCP server.")
+@click.command("install", short_help="Make coding agents start and use Satchel's MCP server.")
 @_with_options
 @click.option("--path", type=_FOLDER, help="Folder to serve; with --project, the project.  [default: .]")
+@click.option(
+    "--allow",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, resolve_path=True),
+    help="Let the agent search any folder in this one; may be repeated.",
+)
 @click.option("--list", "list_agents", is_flag=True, help="List the agents and whether Satchel is installed.")
-def install_command(list_agents: bool, **options: Any) -> None:
-    """Write the entry that makes each AGENT start `satchel mcp` into its settings.
+def install_command(list_agents: bool, allow: tuple[str, ...], **options: Any) -> None:
+    """Make each AGENT start `satchel mcp`, and tell it when to ask: its settings, instructions, a skill, a sub-agent.
 
     Without AGENT: those that seem to be in use on this machine. The rest of a file stays as it is, to the byte. What
-    would change is shown first, and asked about.
+    would change is shown first, and asked about; `satchel uninstall` undoes it.
     """
     selection = _Selection(_Options(**options))
     if list_agents:
         _list_agents(selection)
         return
     folder = selection.project if selection.options.path is not None or selection.options.project else None
-    command = server_command(folder)
-    changes = []
-    for target in selection.targets():
-        if target.agent.needs_folder and folder is None:
-            changes.append(_change_without_folder(selection, target))
-        else:
-            changes.append(plan_install(target, target.agent.entry(target.scope, command, target.name)))
-    if all(change.problem and not change.writes for change in changes) and not _failed(changes):
-        _report(changes, selection.options)
-        _say("no supported agent found (`satchel install --list` lists the supported agents)")
+    command = server_command(folder, allow)
+    parts = selection.options.parts or USUAL_PARTS
+    targets = selection.targets()
+    changes = [plan_install(target, target.agent.entry(target.scope, command, target.name)) for target in targets]
+    changes = changes if Part.SERVER in parts else []
+    for target in selection.guide_targets(targets, parts):
+        changes.append(plan_guide(target, own_command(SESSION_NOTE)))
+    if not changes:
+        what = "agent" if not targets else f"file for {', '.join(parts)}"
+        _say(f"no supported {what} found (`satchel install --list` lists the supported agents)")
         sys.exit(Exit.NOTHING_FOUND)
     if find_spec("mcp") is None:
         from satchel.cli.packages import pip_install
 
         _say(f"`satchel mcp`, which agents start, needs packages that are not installed: {pip_install('mcp')}")
+    homeless = [target.agent.title for target in targets if target.agent.needs_folder]
+    if homeless and folder is None and not allow and Part.SERVER in parts:
+        where = "they search the folders that you have open, if they tell them; --allow FOLDER lets them name others"
+        _say(f"{', '.join(homeless)} may start servers outside the project: {where}")
     _finish(changes, selection.options)
 
 
@@ -144,9 +176,12 @@ def install_command(list_agents: bool, **options: Any) -> None:
 @_with_options
 @click.option("--path", type=_FOLDER, help="With --project, the project folder.  [default: the current folder]")
 def uninstall_command(**options: Any) -> None:
-    """Remove the entry from the settings of each AGENT. Without AGENT: from all that have it."""
+    """Remove what `satchel install` wrote for each AGENT. Without AGENT: for all that have it."""
     selection = _Selection(_Options(**options))
-    changes = [plan_uninstall(target) for target in selection.targets(in_use_only=False)]
+    parts = selection.options.parts or tuple(Part)
+    targets = selection.targets(in_use_only=False)
+    written = [*(targets if Part.SERVER in parts else ()), *selection.guide_targets(targets, parts)]
+    changes = [plan_uninstall(target) for target in written]
     if not selection.agents:
         changes = [change for change in changes if change.action is not Result.ABSENT]
     if not any(change.writes for change in changes) and not _failed(changes):
@@ -185,6 +220,11 @@ class _Selection:
             targets.append(target)
         return targets
 
+    def guide_targets(self, targets: Sequence[Target], parts: tuple[Part, ...]) -> list[Target]:
+        """The files in which the agents of the targets read the parts beside the server."""
+        machine, project, _ = self.where
+        return [each for target in targets for each in guide_targets(target, parts, machine, project)]
+
 
 def _agent(key: str) -> Agent:
     agents = {agent.key: agent for agent in AGENTS}
@@ -195,17 +235,6 @@ def _agent(key: str) -> Agent:
     near = get_close_matches(key.lower(), agents, n=2)
     guess = f"did you mean {' or '.join(near)}? " if near else ""
     raise InvalidOption("agent", key, f"unknown agent; {guess}known agents: {', '.join(agents)}")
-
-
-def _change_without_folder(selection: _Selection, target: Target) -> Patch:
-    """No change, for an agent that needs a folder and has none; InvalidOption if the command line names the agent."""
-    agent = target.agent
-    reason = f"{agent.title} does not start servers in the project folder: use --path FOLDER"
-    reason += " or --project" if agent.project else ""
-    if selection.agents:
-        raise InvalidOption("agent", agent.key, reason)
-    action = Result.UNCHANGED if plan_uninstall(target).writes else Result.ABSENT
-    return Patch(target=target, action=action, problem=reason)
 
 
 def _finish(changes: list[Patch], options: _Options) -> None:
@@ -256,7 +285,8 @@ def _report(changes: list[Patch], options: _Options) -> None:
             _say(f"{title}: {file} was not changed: {change.problem}")
         else:
             problem = f" ({change.problem})" if change.problem else ""
-            _say(f"{title}: {change.target.name} {results[change.action]} {file}{problem}")
+            part = "" if change.target.guide is None else f" ({change.target.part})"
+            _say(f"{title}: {change.target.name}{part} {results[change.action]} {file}{problem}")
     if _failed(changes):
         _say("correct the problem and run the command again, or add the entry by hand (docs/agents.md)")
     if any(change.writes for change in changes) and not options.dry_run:
@@ -266,8 +296,10 @@ def _report(changes: list[Patch], options: _Options) -> None:
 def _list_agents(selection: _Selection) -> None:
     """Print every agent with files, whether the agent is in use and whether the entry is present."""
     rows = list[dict[str, Any]]()
+    parts = selection.options.parts or (Part.SERVER,)
     for agent in selection.agents or AGENTS:
-        for target in filter(None, (target_for(agent, scope, *selection.where) for scope in Scope)):
+        servers = list(filter(None, (target_for(agent, scope, *selection.where) for scope in Scope)))
+        for target in (*(servers if Part.SERVER in parts else ()), *selection.guide_targets(servers, parts)):
             installed, problem = False, ""
             try:
                 installed = holds_entry(target)
@@ -282,13 +314,28 @@ def _list_agents(selection: _Selection) -> None:
     for row in rows:
         state = "installed" if row["installed"] else "unreadable" if row["problem"] else "-"
         used = "in use" if row["in_use"] else "-"
-        line = f"{row['agent']:{width}}  {row['scope']:7}  {used:6}  {state:10}  {row['file']}"
+        part = f"{row['part']:12}  " if parts != (Part.SERVER,) else ""
+        line = f"{row['agent']:{width}}  {row['scope']:7}  {part}{used:6}  {state:10}  {row['file']}"
         click.echo(make_visible_line(line).text)
 
 
 def _row(target: Target) -> dict[str, Any]:
-    return {"agent": target.agent.key, "scope": str(target.scope), "file": str(target.file)}
+    return {
+        "agent": target.agent.key,
+        "scope": str(target.scope),
+        "part": str(target.part),
+        "file": str(target.file),
+    }
 
 
 def _say(line: str) -> None:
     click.echo(f"satchel: {make_visible_line(line).text}", err=True)
+
+
+@click.command(SESSION_NOTE, short_help="Print what a session hook tells an agent.")
+def session_note_command() -> None:
+    """Print, as the JSON that agents expect from a hook at the start of a session, when to ask Satchel."""
+    from satchel.agents.guides import text_of
+
+    output = {"hookEventName": "SessionStart", "additionalContext": text_of(Part.INSTRUCTIONS)}
+    write_output(json.dumps({"hookSpecificOutput": output}), None)

@@ -5,7 +5,7 @@ The parser of the original reads every result again: the file is refused if anyt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
@@ -13,10 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from satchel.agents.catalog import Agent, Entry, Machine, Scope, Syntax
+from satchel.agents.catalog import Agent, Command, Entry, Machine, Scope, Syntax
+from satchel.agents.guides import Guide, Part, guides_of, hook_value, is_shared
 from satchel.agents.settings_file import CannotEdit, read_settings, remove_empty_folders, write_settings
+from satchel.agents.text_edit import holds_block, is_ours, with_block, without_block
 
 Keys = tuple[str, ...]
+SESSION_NOTE: Final = "session-note"
+"""The command that a session hook runs."""
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
@@ -36,7 +40,7 @@ def list_in(text: str | None, syntax: Syntax, lists: Sequence[Keys]) -> Keys:
     return usual
 
 
-def with_entry(text: str | None, syntax: Syntax, path: Keys, entry: Entry) -> str:
+def with_entry(text: str | None, syntax: Syntax, path: Keys, entry: Any) -> str:
     """The file with the entry."""
     original = {} if text is None else _read(text, syntax)
     if text is None:
@@ -63,7 +67,7 @@ def _editor(syntax: Syntax) -> ModuleType:
     return import_module(f"satchel.agents.{syntax}_edit")
 
 
-def _check(original: dict[str, Any], after: str | None, syntax: Syntax, path: Keys, entry: Entry | None) -> None:
+def _check(original: dict[str, Any], after: str | None, syntax: Syntax, path: Keys, entry: Any) -> None:
     refused = CannotEdit(f"{'.'.join(path)} cannot be changed without changing other entries; edit it by hand")
     try:
         result = {} if after is None else _read(after, syntax)
@@ -124,6 +128,13 @@ class Target:
     root: Path
     """Empty folders are removed up to this folder."""
     name: str
+    guide: Guide | None = None
+    """What stands in the file; None for the entry of the server."""
+
+    @property
+    def part(self) -> Part:
+        """The part of the installation."""
+        return self.guide.part if self.guide else Part.SERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,19 +160,33 @@ def target_for(agent: Agent, scope: Scope, machine: Machine, project: Path, name
         return None
     existing = next((file for file in files if file.exists()), None)
     file = existing or next((file for file in files if file.parent.exists()), files[0])
-    # Of the folders that hold agents' folders and are never removed, the innermost.
-    lasting = [project] if scope is Scope.PROJECT else [machine.folder(at) for at in ("home", "config", "support")]
-    root = next((folder for folder in file.parents if folder in lasting), file.parent)
+    root = _lasting_folder(file, scope, machine, project)
     return Target(agent=agent, scope=scope, file=file, root=root, name=name)
 
 
+def guide_targets(server: Target, parts: tuple[Part, ...], machine: Machine, project: Path) -> Iterator[Target]:
+    """The files in which the agent of a target reads the parts beside its list of servers."""
+    for guide in guides_of(server.agent.key, parts):
+        if file := guide.file(server.scope, machine, project, server.name):
+            root = _lasting_folder(file, server.scope, machine, project)
+            yield replace(server, file=file, root=root, guide=guide)
+
+
+def _lasting_folder(file: Path, scope: Scope, machine: Machine, project: Path) -> Path:
+    """Of the folders that hold agents' folders and are never removed, the innermost."""
+    lasting = [project] if scope is Scope.PROJECT else [machine.folder(at) for at in ("home", "config", "support")]
+    return next((folder for folder in file.parents if folder in lasting), file.parent)
+
+
 def holds_entry(target: Target) -> bool:
-    """True if the settings have an entry of the target's name."""
+    """True if the settings have an entry of the target's name, or the file has the part."""
+    if target.guide:
+        return _holds_guide(target, _text(read_settings(target.file)))
     return _entry_path(target, _text(read_settings(target.file))) is not None
 
 
 def plan_install(target: Target, entry: Entry) -> Patch:
-    """Planned change of a file for install."""
+    """Planned change of a file for the entry of the server."""
     change = Patch(target=target, action=Result.UNCHANGED)
     syntax = target.agent.syntax
     try:
@@ -180,6 +205,8 @@ def plan_install(target: Target, entry: Entry) -> Patch:
 
 def plan_uninstall(target: Target) -> Patch:
     """Planned change of a file for uninstall."""
+    if target.guide:
+        return _plan_guide(target, Result.ABSENT, None)
     change = Patch(target=target, action=Result.ABSENT)
     before = None
     try:
@@ -194,6 +221,67 @@ def plan_uninstall(target: Target) -> Patch:
             return change
         return replace(change, action=Result.FAILED, problem=str(error))
     return replace(change, action=Result.REMOVED, before=before, after=None if after is None else after.encode())
+
+
+def plan_guide(target: Target, hook: Command) -> Patch:
+    """Planned change of a file for a part beside the server; `hook` is what a session hook runs."""
+    return _plan_guide(target, Result.UNCHANGED, hook)
+
+
+def _plan_guide(target: Target, same: Result, hook: Command | None) -> Patch:
+    change = Patch(target=target, action=same)
+    try:
+        before = read_settings(target.file)
+        text = _text(before)
+        after = _guided(target, text, hook)
+    except CannotEdit as error:
+        return replace(change, action=Result.FAILED, problem=str(error))
+    if after == text:
+        return change
+    action = Result.REMOVED if hook is None else Result.REPLACED if _holds_guide(target, text) else Result.INSTALLED
+    return replace(change, action=action, before=before, after=None if after is None else after.encode())
+
+
+def _guided(target: Target, text: str | None, hook: Command | None) -> str | None:
+    """The file with the part of the target, or without it if there is no `hook`."""
+    guide = target.guide
+    assert guide is not None
+    if guide.keys:
+        return _hooked(target, text, hook)
+    if is_shared(target.file):
+        if hook is None:
+            return without_block(text, target.name) if text is not None else None
+        return with_block(text, target.name, guide.text(target.name))
+    if text is not None and not is_ours(text):
+        if hook is None:
+            return text
+        raise CannotEdit("the file exists and was not written by `satchel install`; move it, or use another --name")
+    return None if hook is None else guide.text(target.name)
+
+
+def _hooked(target: Target, text: str | None, hook: Command | None) -> str | None:
+    """The JSON file with the list of session hooks, or without it if it is ours."""
+    assert target.guide is not None
+    keys = target.guide.keys
+    present = entry_in(text, Syntax.JSON, keys)
+    if hook is None:
+        is_own = SESSION_NOTE in repr(present) and isinstance(present, list) and len(present) == 1
+        return without_entry(text, Syntax.JSON, keys) if text is not None and is_own else text
+    value = hook_value(hook)
+    if present == value:
+        return text
+    if present is not None and SESSION_NOTE not in repr(present):
+        raise CannotEdit(f"{'.'.join(keys)} has hooks already; add one by hand that runs: satchel {SESSION_NOTE}")
+    return with_entry(text, Syntax.JSON, keys, value)
+
+
+def _holds_guide(target: Target, text: str | None) -> bool:
+    """True if a file has the part of the target."""
+    if text is None or target.guide is None:
+        return False
+    if target.guide.keys:
+        return SESSION_NOTE in repr(entry_in(text, Syntax.JSON, target.guide.keys))
+    return holds_block(text, target.name) if is_shared(target.file) else is_ours(text)
 
 
 def carry_out(changes: Sequence[Patch]) -> list[Patch]:
