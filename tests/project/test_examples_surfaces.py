@@ -93,7 +93,7 @@ def test_the_mcp_client_prints_a_context_and_a_source(folder: Path, url: str, en
     by_stdio, by_http = run_each(environment, "mcp_client.py", (QUESTION, str(folder)), (QUESTION, f"{url}/mcp"))
     assert by_stdio == by_http
     first, _, rest = by_stdio.partition("\n")
-    assert first == "tools: build_context, search, expand, status"
+    assert first == "tools: build_context, search, find, expand, status"
     text, _, source = rest.partition("\n-------- ")
     assert text.startswith("### [1] src/retry.py · backoff (lines 1-3)\n")
     assert source.startswith("src/retry.py:")

@@ -25,6 +25,7 @@ _COMMANDS = {
     "eval": "satchel.evaluation.command:eval_command",
     "expand": "satchel.cli.search:expand_command",
     "explain": "satchel.cli.build:explain_command",
+    "find": "satchel.cli.search:find_command",
     "index": "satchel.cli.index:index_command",
     "install": "satchel.agents.install:install_command",
     "mcp": "satchel.cli.serve:mcp_command",
@@ -46,7 +47,7 @@ _COMMANDS = {
 
 # Sections of the help, in order; commands without a section come last.
 _SECTIONS = {
-    "Ask a folder": ("build", "ask", "search", "explain", "expand", "verify"),
+    "Ask a folder": ("build", "ask", "search", "find", "explain", "expand", "verify"),
     "Ask documents": ("research", "page"),
     "Manage the index": ("index", "status", "secrets", "doctor", "clear", "migrate"),
     "Serve agents and programs": ("install", "uninstall", "session-note", "mcp", "serve", "token"),

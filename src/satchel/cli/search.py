@@ -1,4 +1,4 @@
-"""`satchel search` and `satchel expand`: the best pieces for a question, and the exact text behind an id."""
+"""`satchel search`, `find` and `expand`: pieces for a question, symbols and exact text, and the text behind an id."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from satchel.service.question import Surface
 
 if TYPE_CHECKING:
     from satchel.service.question import Question
+
+BUDGET_HELP = "Hard limit in tokens for the printed matches."
 
 
 @click.command("search", short_help="List the pieces that answer a question best.")
@@ -46,6 +48,58 @@ def search_command(
     for note in result.notes:
         workspace.say(note)
     if not result.hits:
+        workspace.say("nothing found")
+        sys.exit(Exit.NOTHING_FOUND)
+
+
+@click.command("find", short_help="Find a symbol, an exact text, or an outline.")
+@click.argument("what", metavar="WHAT")
+@click.option(
+    "--kind",
+    "-K",
+    type=click.Choice(["definition", "references", "implementations", "outline", "text", "pattern"]),
+    default="definition",
+    show_default=True,
+    help="What to find of WHAT: of a symbol, a path (outline), a string (text) or an RE2 expression (pattern).",
+)
+@click.option("-n", "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Maximum matches.")
+@click.option("-b", "--token-budget", type=click.IntRange(50), default=4_000, show_default=True, help=BUDGET_HELP)
+@click.option("--include", multiple=True, metavar="GLOB", help="Only paths that match this glob; may be repeated.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="No paths that match this glob; may be repeated.")
+@USER
+@QUICK
+@JSON
+@with_roots
+def find_command(
+    *,
+    what: str,
+    kind: str,
+    workspace: WorkspaceFlags,
+    limit: int,
+    token_budget: int,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    user: str | None,
+    quick: bool,
+    as_json: bool,
+) -> None:
+    """Find WHAT below PATH: a symbol (Class.method), a string, an expression, or the outline of a file or folder.
+
+    References that only the name speaks for are marked `by name`. Exit code 3 when nothing is found.
+    """
+    from satchel.service.token_counts import counter_for
+    from satchel.text.visible import make_visible
+
+    with open_asked(workspace, quick=quick, user=user) as client:
+        found = client.find(what, kind, limit=limit, include=include, exclude=exclude)
+        model = client.settings.model
+    if as_json:
+        write_output(json.dumps(found.to_dict(), indent=2), None)
+    elif found.matches:
+        write_output(make_visible(found.to_text(counter_for(model).count, token_budget)).text, None)
+    for note in found.notes:
+        workspace.say(note)
+    if not found.matches:
         workspace.say("nothing found")
         sys.exit(Exit.NOTHING_FOUND)
 

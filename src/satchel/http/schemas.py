@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.aliases import AliasChoices, AliasGenerator
 from pydantic.types import Discriminator, Tag
 
+from satchel.models.find import MAX_MATCHES, FindKind
 from satchel.models.options import ContextBuildOptions, Ordering, TokenBudget, TokenEstimationMethod
 from satchel.models.request import ContextHints, ConversationMessage, Focus, TimeRange, User
 from satchel.models.search import Expansion, SearchHit
@@ -281,6 +282,19 @@ QuestionOrChunks = Annotated[
 ]
 
 
+class FindBody(Strict):
+    """A symbol, a text or a path, and what is to be found of it."""
+
+    model_config = with_examples("FindBody")
+
+    what: Annotated[StrictStr, Field(max_length=500)]
+    kind: FindKind = FindKind.DEFINITION
+    limit: Annotated[StrictInt, Field(ge=1, le=MAX_MATCHES), BeforeValidator(_whole)] = 100
+    include: Globs = []
+    exclude: Globs = []
+    user: Who = None
+
+
 class ExpandBody(Strict):
     """The id of a piece, and how many more lines on either side."""
 
@@ -351,6 +365,15 @@ StatusAnswer = _model_of(Status, "StatusAnswer", _STATUS)
 Progress = _model_of(IndexState, "Progress", "Progress of an index run.")
 IndexedAnswer = _model_of(Indexed, "IndexedAnswer", "Report of an index run.")
 Answered = _model_of(ResearchAnswer, "Answered", "An answer from the documents (S3).")
+FoundPlaces = create_model(
+    "FoundPlaces",
+    __doc__="The places that were found, and how many there are in all.",
+    what=(str, ...),
+    kind=(FindKind, ...),
+    total=(int, ...),
+    matches=(list[dict[str, Any]], ...),
+    notes=(list[str], ...),
+)
 Expanded = _model_of(Expansion, "Expanded", "The exact text of an id.")
 Hit = _model_of(SearchHit, "Hit", "A piece that may answer the question.")
 Health = _answer("Health", "Up.", status=Literal["ok"], version=str)

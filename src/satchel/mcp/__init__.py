@@ -1,1 +1,1 @@
-"""The MCP server: four tools and the pieces of the index as resources, over stdio and streamable HTTP."""
+"""The MCP server: the tools and the pieces of the index as resources, over stdio and streamable HTTP."""

@@ -133,9 +133,11 @@ async def _listed_roots(context: RequestContext) -> tuple[Path, ...]:
 
 
 def _inside(arguments: Any, within: str) -> Any:
-    """The arguments of a question, for the files in a folder of the workspace only."""
-    if not within or not isinstance(arguments, dict) or "question" not in arguments:
+    """The arguments of a question or a search for a name, for the files in a folder of the workspace only."""
+    if not within or not isinstance(arguments, dict) or not arguments.keys() & {"question", "what"}:
         return arguments
+    if arguments.get("kind") == "outline":  # its path is relative to the folder
+        return arguments | {"what": f"{within}/{arguments['what'].strip('/')}".removesuffix("/.")}
     globs = arguments.get("include") or ["**"]
     return arguments | {"include": [f"{within}/{glob.removeprefix('/')}" for glob in globs]}
 

@@ -1,4 +1,4 @@
-"""The four MCP tools: names, descriptions for language models, and schemas of arguments and results."""
+"""The MCP tools: names, descriptions for language models, and schemas of arguments and results."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
 
 from satchel.errors import InvalidOption
+from satchel.models.find import FindKind
 from satchel.service.question import Kind, Option, Surface, options_of
 
 _MAX_TEXT_CHARS: Final = 4_000  # of a question or an id: a few pages; longer texts are pasted files, not questions
@@ -165,7 +166,7 @@ _FLAG: Final = {"type": "boolean"}
 # JSON Schemas of result fields; a field has the same type in the results of all tools.
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(("id", "path", "title", "excerpt", "text", "about", "next_cursor", "workspace", "state"), _TEXT),
-    **dict.fromkeys(("page", "tokens", "generation", "done", "of", "files", "pieces"), _INTEGER),
+    **dict.fromkeys(("page", "tokens", "generation", "done", "of", "files", "pieces", "total"), _INTEGER),
     **dict.fromkeys(("stale", "restarted", "indexing"), _FLAG),
     **dict.fromkeys(("sources", "notes"), _TEXTS),
     "lines": {"type": "array", "items": _INTEGER},
@@ -188,6 +189,7 @@ _TYPES["sufficiency"] = {
     "required": ["probability", "reasons"],
 }
 _HIT: Final = _object("id path lines page relevance title excerpt", required="id relevance")
+_TYPES["matches"] = _TEXTS
 _TYPES["hits"] = {"type": "array", "items": _HIT}
 
 _QUESTION: Final = text("What you want to know, in words; name symbols and files you know of.", required=True)
@@ -221,6 +223,25 @@ SEARCH: Final = Tool(
     gives=_object("hits next_cursor restarted notes about", required="hits about"),
 )
 
+FIND: Final = Tool(
+    name="find",
+    title="Find a symbol or exact text",
+    says=(
+        "Where a symbol is defined, every line that names it (certain or by name), its implementations, the outline of "
+        "a file or folder, or every line with an exact text or RE2 pattern. Use it when you know the name; for "
+        "questions use build_context."
+    ),
+    arguments=arguments(
+        what=text("Symbol (Class.method), path, text or pattern.", longest=500, required=True),
+        kind=(Literal.__getitem__(tuple(map(str, FindKind))), Field("definition", description="What to find.")),
+        limit=count("Maximum number of places.", least=1, most=500, default=50),
+        include=(_Many, Field(None, description="Only paths that match these globs.")),
+        path=_SAME_PATH,
+        cursor=_CURSOR,
+    ),
+    gives=_object("text total matches next_cursor restarted notes about", required="text total about"),
+)
+
 EXPAND: Final = Tool(
     name="expand",
     title="Expand an id",
@@ -247,4 +268,4 @@ STATUS: Final = Tool(
     ),
 )
 
-TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)  # in the order of `tools/list`
+TOOLS: Final = (BUILD_CONTEXT, SEARCH, FIND, EXPAND, STATUS)  # in the order of `tools/list`

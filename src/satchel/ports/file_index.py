@@ -6,7 +6,7 @@ limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -95,6 +95,19 @@ class StoredPage(NamedTuple):
     state: FileState
 
 
+class NamedMention(NamedTuple):
+    """A reference to a name, as the parser saw it: its kind, and the block in which it stands.
+
+    Outside all blocks, `inside` is empty and the lines are 0.
+    """
+
+    path: str
+    kind: str
+    inside: str
+    first_line: int
+    last_line: int
+
+
 class FileIndex(Protocol):
     """Reads indexed files and searches their pieces."""
 
@@ -139,6 +152,15 @@ class FileIndex(Protocol):
 
     def outline_of(self, path: str, filters: Filters) -> list[OutlineBlock]:
         """The definitions and sections of a file from top to bottom, outer ones first."""
+
+    def texts(self, filters: Filters) -> Iterator[tuple[str, str | None, str]]:
+        """The path, language and text of every readable file, by path."""
+
+    def definitions(self, name: str, filters: Filters) -> list[tuple[str, OutlineBlock]]:
+        """The readable blocks with a name, with the paths of their files."""
+
+    def mentions_of(self, name: str, filters: Filters) -> list[NamedMention]:
+        """The readable references to a name."""
 
     def embedder(self) -> str:
         """The name of the embedder behind the stored vectors, or "" while there are none."""

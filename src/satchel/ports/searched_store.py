@@ -5,7 +5,7 @@ Every `Store` is one; several stores that are searched together are one, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.models.outline import OutlineBlock
     from satchel.models.search import Filters
-    from satchel.ports.file_index import Candidate, StoredPiece, StoreQuery, WordCounts
+    from satchel.ports.file_index import Candidate, NamedMention, StoredPiece, StoreQuery, WordCounts
 
 
 class SearchedStore(Protocol):
@@ -43,6 +43,15 @@ class SearchedStore(Protocol):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The readable pieces with the most evidence, in a stable order."""
+
+    def texts(self, filters: Filters) -> Iterator[tuple[str, str | None, str]]:
+        """The path, language and text of every readable file, by path."""
+
+    def definitions(self, name: str, filters: Filters) -> list[tuple[str, OutlineBlock]]:
+        """The readable blocks with a name, with the paths of their files."""
+
+    def mentions_of(self, name: str, filters: Filters) -> list[NamedMention]:
+        """The readable references to a name."""
 
     def word_counts(self, terms: Sequence[str], filters: Filters) -> WordCounts:
         """Count the readable pieces with each term; words of other pieces count as unknown."""

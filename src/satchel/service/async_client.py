@@ -40,6 +40,7 @@ class AsyncSatchel:
 
     build = _in_thread(Satchel.build)
     search = _in_thread(Satchel.search)
+    find = _in_thread(Satchel.find)
     expand = _in_thread(Satchel.expand)
     research = _in_thread(Satchel.research)
     ask = _in_thread(Satchel.ask)

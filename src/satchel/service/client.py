@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from satchel.assembly.citations.verify import Citable
     from satchel.models.context import CitationReport, Context
+    from satchel.models.find import FindKind, Found
     from satchel.models.request import User
     from satchel.models.search import Expansion, SearchResult
     from satchel.service.auto_index import IndexState
@@ -164,6 +165,19 @@ class Satchel(ABC):
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """Return the pieces with the highest relevance to a question."""
+
+    @abstractmethod
+    def find(
+        self,
+        what: str,
+        kind: FindKind | str = "definition",
+        *,
+        limit: int = 100,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> Found:
+        """Find a symbol's `definition`, `references` or `implementations`, the `outline` of a file or folder, or every
+        line with a `text` or a `pattern` (RE2); `include` and `exclude` are globs of paths."""
 
     @abstractmethod
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:

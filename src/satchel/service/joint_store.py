@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.models.files import FileState
     from satchel.models.outline import OutlineBlock
-    from satchel.ports.file_index import Candidate, StoredPiece, StoreQuery
+    from satchel.ports.file_index import Candidate, NamedMention, StoredPiece, StoreQuery
     from satchel.ports.store import Store
     from satchel.retrieval.freshness import Disk, DiskFile, Folder
 
@@ -163,6 +163,28 @@ class JointStore:
         """The whole text of a file as indexed, or None."""
         member, own_path = self._member_of(path, filters)
         return member.store.text_of(own_path, member.filters) if member else None
+
+    def texts(self, filters: Filters) -> Iterator[tuple[str, str | None, str]]:
+        """The path, language and text of every readable file, store by store."""
+        for root, store, own in self._members(filters):
+            for path, language, text in store.texts(own):
+                yield self.labels.shown(root, path), language, text
+
+    def definitions(self, name: str, filters: Filters) -> list[tuple[str, OutlineBlock]]:
+        """The readable blocks with a name, with the paths of their files."""
+        return [
+            (self.labels.shown(root, path), block)
+            for root, store, own in self._members(filters)
+            for path, block in store.definitions(name, own)
+        ]
+
+    def mentions_of(self, name: str, filters: Filters) -> list[NamedMention]:
+        """The readable references to a name."""
+        return [
+            mention._replace(path=self.labels.shown(root, mention.path))
+            for root, store, own in self._members(filters)
+            for mention in store.mentions_of(name, own)
+        ]
 
     def outline_of(self, path: str, filters: Filters) -> list[OutlineBlock]:
         """The definitions and sections of a file from top to bottom, outer ones first."""

@@ -18,12 +18,13 @@ from satchel.service.client import OWNER, Caller, Indexed, Satchel, Status, name
 from satchel.service.question import Question, ResearchQuestion, question_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Unpack
 
     from satchel.indexing.changes import IndexReport
     from satchel.models.context import Context
+    from satchel.models.find import FindKind, Found
     from satchel.models.results import ResearchContext
     from satchel.models.search import Expansion, Filters, SearchResult
     from satchel.ports.language_model import LanguageModel
@@ -147,6 +148,27 @@ class LocalSatchel(Satchel):
             _is_weak_search,
         )
         return replace(result, notes=(*notes, *result.notes)) if notes else result
+
+    def find(
+        self,
+        what: str,
+        kind: FindKind | str = "definition",
+        *,
+        limit: int = 100,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> Found:
+        """Find a symbol, a text or an outline."""
+        from satchel.retrieval.find import find
+
+        asked = self._with_caller(Question(query=what or ".", include=tuple(include), exclude=tuple(exclude)))
+
+        def answer() -> Found:
+            filters = answering.seen_by(self.engine, asked.user, answering.filters_for(self.settings, asked))
+            return find(self.engine.store, what, kind, filters, limit)
+
+        found, notes = self._when_ready(what, None, answer, lambda given: not given.matches)
+        return replace(found, notes=(*notes, *found.notes)) if notes else found
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """Return the exact text behind an id; only an unknown id triggers a refresh and a second try."""

@@ -6,7 +6,7 @@ No proxy is used: the token must reach no host but the server.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -25,6 +25,7 @@ from satchel.service.question import Question, ResearchQuestion, question_from
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from satchel.models.find import FindKind, Found
     from satchel.models.request import User
     from satchel.models.search import Expansion, SearchResult
     from satchel.service.question import QuestionOptions, ResearchOptions
@@ -63,6 +64,21 @@ class RemoteSatchel(Satchel):
         return self._call(
             search_from_dict, "POST", "v1/search", _json_value(question_from(Question, question, options))
         )
+
+    def find(
+        self,
+        what: str,
+        kind: FindKind | str = "definition",
+        *,
+        limit: int = 100,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> Found:
+        """Find a symbol, a text or an outline."""
+        from satchel.models.find import Found
+
+        body = {"what": what, "kind": str(kind), "limit": limit, "include": list(include), "exclude": list(exclude)}
+        return self._call(Found.from_dict, "POST", "v1/find", body)
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """Return the exact text behind an id."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from satchel.errors import IndexNotReady
     from satchel.models.context import Context
+    from satchel.models.find import FindKind, Found
     from satchel.models.results import ResearchContext
     from satchel.models.search import Expansion, Filters, SearchResult
     from satchel.ports.language_model import LanguageModel
@@ -228,6 +229,25 @@ class SeveralRoots(Satchel):
         best = max((hit.relevance for hit in result.hits), default=0.0)
         skipped = self._skipped_notes(views, full_question, filters, best)
         return replace(result, notes=(*notes, *result.notes, *skipped))
+
+    def find(
+        self,
+        what: str,
+        kind: FindKind | str = "definition",
+        *,
+        limit: int = 100,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> Found:
+        """Find a symbol, a text or an outline in all roots; paths begin with the label of their root."""
+        from satchel.retrieval.find import find
+
+        asked = Question(query=what or ".", include=tuple(include), exclude=tuple(exclude))
+        views = self._readable()
+        asked = asked.asked_by(self.caller.asking(None))
+        notes = self._ready(asked)
+        found = find(self.roots.searcher.store, what, kind, self._filters(views, asked), limit)
+        return replace(found, notes=(*notes, *found.notes))
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """Return the exact text behind an id, which begins with the label of its root."""

@@ -83,6 +83,18 @@ async def search(request: Request, body: schemas.SearchBody) -> Response:
     return await work_of(request).question(lambda: as_json(search_to_dict(client.search(question))))
 
 
+@router.post("/find", **describe("Definitions, references, outlines and exact text", schemas.FoundPlaces, 422, 503))
+async def find(request: Request, body: schemas.FindBody) -> Response:
+    """Where a symbol is defined, named or implemented, the outline of a file or folder, or every line with a text."""
+    client = await fresh(request, schemas.user_of(body.user))
+
+    def found() -> Response:
+        given = client.find(body.what, body.kind, limit=body.limit, include=body.include, exclude=body.exclude)
+        return as_json(given.to_dict())
+
+    return await work_of(request).question(found)
+
+
 @router.post("/expand", **describe("The exact text of an id", schemas.Expanded, 404, 422, 503))
 async def expand(request: Request, body: schemas.ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""

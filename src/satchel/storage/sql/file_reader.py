@@ -14,7 +14,7 @@ from satchel.models.block import BlockType
 from satchel.models.files import PASSED_OVER, SAME_AS, SKIPPED, FileState, SkippedFile
 from satchel.models.outline import OutlineBlock, OutlinePage
 from satchel.models.search import Filters
-from satchel.ports.file_index import StoredPage, StoredPiece
+from satchel.ports.file_index import NamedMention, StoredPage, StoredPiece
 from satchel.ports.store import StoreFacts
 from satchel.storage.sql.file_writer import access_by_path
 from satchel.storage.sql.rows import (
@@ -43,6 +43,7 @@ QUERIES: Final = {name: statement.strip() for name, _, statement in (query.parti
 NOBODY: Final = Filters(readers=frozenset())
 """A reader without any name: sees only data readable by everybody."""
 
+_MAX_DEFINITIONS: Final = 10_000  # of a name; generated code has thousands of `build`
 _MAX_DEFINING_ROWS: Final = 200  # a name with more definitions (`main`, `get`) tells little about any of them
 _MAX_PAGE_NUMBER: Final = 2**62  # fits into SQL's 64-bit integers; no document has as many pages
 
@@ -208,6 +209,43 @@ class FileReader(ABC):
             blocks = rows.db.run(QUERIES["outline_of_file"], file_key(path))
             return [OutlineBlock._make(row) for access, *row in blocks if rows.shows(access)]
 
+    def texts(self, filters: Filters) -> Iterator[tuple[str, str | None, str]]:
+        """The path, language and text of every readable file, by path."""
+        with self._readable(filters) as rows:
+            for path, language, text in rows.run(QUERIES["texts"], FIRST_PATH, in_files=IN_FILES):
+                if _is_let_through(decoded(path), language, filters):
+                    yield decoded(path), language, decoded(text)
+
+    def definitions(self, name: str, filters: Filters) -> list[tuple[str, OutlineBlock]]:
+        """The readable blocks with a name, with the paths of their files."""
+        with self._readable(filters) as rows:
+            found = rows.run(
+                QUERIES["blocks_defined"], plain(name), FIRST_PATH, in_files=IN_FILES, limit=_MAX_DEFINITIONS
+            )
+            return [
+                (decoded(path), OutlineBlock._make(block))
+                for path, language, *block in found
+                if _is_let_through(decoded(path), language, filters)
+            ]
+
+    def mentions_of(self, name: str, filters: Filters) -> list[NamedMention]:
+        """The readable references to a name; an import also by the last part of what it names."""
+        columns = (
+            "file.path, file.language, mention.kind, coalesce(block.qualified, ''), "
+            "coalesce(block.first_line, 0), coalesce(block.last_line, 0)"
+        )
+        with self._readable(filters) as rows:
+            which = f"(mention.name = ? OR (mention.kind = 'imports' AND mention.name {rows.db.like} ? ESCAPE '!'))"
+            escaped = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+            found = rows.run(
+                QUERIES["mentions"], plain(name), plain(f"%.{escaped}"), columns=columns, which=which, order="file.path"
+            )
+            return [
+                NamedMention(decoded(path), str(kind), *rest)
+                for path, language, kind, *rest in found
+                if _is_let_through(decoded(path), language, filters)
+            ]
+
     def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
         """The pages of a document from first to last, or only page `number`; empty for a document without pages."""
         statement = QUERIES["pages"].format(and_number="" if number is None else " AND number = ?")
@@ -231,6 +269,12 @@ class FileReader(ABC):
         with self._readable(filters) as rows:
             same = rows.run(f"SELECT path FROM file WHERE {which} ORDER BY path", content_hash, FIRST_PATH)
             return [decoded(row[0]) for row in same]
+
+
+def _is_let_through(path: str, language: str | None, filters: Filters) -> bool:
+    """True if the filters for paths and languages let a file through."""
+    is_language = not filters.languages or language in filters.languages
+    return is_language and (not filters.patterns or matches(path, filters.patterns))
 
 
 def file_key(path: str) -> bytes:

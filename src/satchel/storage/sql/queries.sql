@@ -44,6 +44,18 @@ JOIN file ON file.workspace = block.workspace AND file.id = block.file
 WHERE block.workspace = ? AND block.name = ? AND {in_files} AND {readable}
 ORDER BY file.path, block.place LIMIT {limit}
 
+-- name: texts
+SELECT file.path, file.language, content.text FROM file
+JOIN content ON content.workspace = file.workspace AND content.file = file.id
+WHERE file.workspace = ? AND {in_files} AND {readable} ORDER BY file.path
+
+-- name: blocks_defined
+SELECT file.path, file.language, block.type, block.name, block.qualified, block.parent, block.first_line,
+    block.last_line, block.signature, block.doc, block.page FROM block
+JOIN file ON file.workspace = block.workspace AND file.id = block.file
+WHERE block.workspace = ? AND block.name = ? AND {in_files} AND {readable}
+ORDER BY file.path, block.place LIMIT {limit}
+
 -- name: trails
 WITH RECURSIVE above (id, parent, type, title, access) AS (
     SELECT node.id, node.parent, node.type, node.title, file.access FROM node
