@@ -337,6 +337,7 @@ class Reason(StrEnum):
     SAME_BLOCK = "same-block-found-otherwise"
     FELL_BACK = "trimmed-otherwise-than-asked"
     AFTER_STOP = "after-the-first-that-did-not-fit"
+    SHOWN_BEFORE = "shown-before-in-the-session"
 
 
 class LedgerEntry(NamedTuple):

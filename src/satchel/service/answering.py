@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from satchel.retrieval.search import Searcher
     from satchel.service.engine import ContextEngine
     from satchel.service.question import Question
+    from satchel.service.sessions import ShownLines
     from satchel.tokens.counter import TokenCounter
 
 
@@ -38,9 +39,17 @@ def reasons_in_words(signals: Mapping[str, float], place: str) -> list[tuple[str
 
 
 def build(
-    engine: ContextEngine, settings: Settings, question: Question, *, counter: TokenCounter | None = None
+    engine: ContextEngine,
+    settings: Settings,
+    question: Question,
+    *,
+    counter: TokenCounter | None = None,
+    shown: ShownLines | None = None,
 ) -> Context:
-    """Build the context for a question, with a note on files that are not in the index and may matter."""
+    """Build the context for a question, with a note on files that are not in the index and may matter.
+
+    What the question's session was `shown` is left out.
+    """
     built: Context
     if is_for_a_workspace(engine, question):
         question.refuse_options_for_chunks()
@@ -60,6 +69,7 @@ def build(
             expand_to_symbol=to_symbol,
             counter=counter,
             min_sufficiency=question.min_sufficiency or 0.0,
+            shown=shown,
         )
     notes = skipped_notes(engine, question, filters, best_relevance(built))
     return replace(built, notes=(*built.notes, *notes)) if notes else built

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from satchel.ports.prepared_cache import PreparedCache
     from satchel.ports.store import Store, StoreFacts
     from satchel.ports.workers import WorkersMaker
+    from satchel.service.sessions import ShownLines
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.blocks import Workspace
     from satchel.workspace.collectors import CollectorContext
@@ -277,6 +278,7 @@ class ContextEngine:
         expand_to_symbol: bool = False,
         counter: TokenCounter | None = None,
         min_sufficiency: float = 0.0,
+        shown: ShownLines | None = None,
     ) -> ContextBuildResult: ...
 
     def build(
@@ -289,12 +291,13 @@ class ContextEngine:
         counter: TokenCounter | None = None,
         config: ContextConfig | None = None,
         min_sufficiency: float = 0.0,
+        shown: ShownLines | None = None,
     ) -> ContextBuildResult | ContextPayload:
         """Build the context for a question: the best pieces of the workspace, inside the budget.
 
         A `ContextRequest` also names the user and the focus, and returns a payload of sections; `config` replaces the
         engine's `context_config` for this request. A context with a sufficiency below `min_sufficiency` says in its
-        first line that nothing here seems to answer.
+        first line that nothing here seems to answer. Lines that a session was `shown` are left out.
         """
         if isinstance(question, ContextRequest):
             config = config or self.context_config
@@ -308,6 +311,7 @@ class ContextEngine:
             expand_to_symbol=expand_to_symbol,
             counter=counter,
             min_sufficiency=min_sufficiency,
+            shown=shown,
         )
 
     @overload

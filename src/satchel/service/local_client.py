@@ -16,6 +16,7 @@ from satchel.service import answering
 from satchel.service.auto_index import FOREVER, AutoIndex, IndexState
 from satchel.service.client import OWNER, Caller, Indexed, Satchel, Status, names_options
 from satchel.service.question import Question, ResearchQuestion, question_from
+from satchel.service.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from satchel.service.engine import ContextEngine
     from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer
+    from satchel.service.sessions import ShownLines
     from satchel.service.settings import Settings
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.blocks import Workspace
@@ -56,6 +58,7 @@ class _Shared:
         self.settings = settings
         self.auto_index = auto_index
         self.encoding = encoding
+        self.sessions = Sessions()
         self._library: WorkspaceLibrary | None = None
         self._lock = Lock()
 
@@ -132,7 +135,9 @@ class LocalSatchel(Satchel):
         built, notes = self._when_ready(
             full_question.query,
             full_question.fresh,
-            lambda: answering.build(self.engine, self.settings, full_question, counter=counter),
+            lambda: answering.build(
+                self.engine, self.settings, full_question, counter=counter, shown=self.shown_to(full_question)
+            ),
             _is_weak,
         )
         return with_index_notes(built, notes)
@@ -387,6 +392,12 @@ class LocalSatchel(Satchel):
     def _with_caller(self, question: Question) -> Question:
         self.require_access()
         return question.asked_by(self.caller.asking(question.user))
+
+    def shown_to(self, question: Question) -> ShownLines | None:
+        """What the session of a question was shown; None without a session."""
+        if not question.session:
+            return None
+        return self.shared.sessions.of(question.user.id if question.user else "", question.session)
 
     def counter_for(self, question: Question) -> TokenCounter | None:
         """Counter over the already loaded tokenizer; None if the question's model has a different tokenizer."""

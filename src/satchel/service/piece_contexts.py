@@ -11,6 +11,7 @@ from satchel.models.chunk import KnowledgeChunk
 from satchel.retrieval.freshness import lines_of, widened
 from satchel.retrieval.search import unit_packer
 from satchel.retrieval.sufficiency import judge, with_notice
+from satchel.service.sessions import with_shown, without_shown
 
 if TYPE_CHECKING:
     from satchel.models.options import ContextBuildOptions
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from satchel.models.search import Filters, SearchHit
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.retrieval.search import Searcher
+    from satchel.service.sessions import ShownLines
     from satchel.tokens.counter import TokenCounter
 
 # A small budget still packs from this many hits; fewer would leave no alternative to a hit that does not fit.
@@ -48,13 +50,18 @@ class PieceContextBuilder:
         expand_to_symbol: bool = False,
         counter: TokenCounter | None = None,
         min_sufficiency: float = 0.0,
+        shown: ShownLines | None = None,
     ) -> ContextBuildResult:
         """Build the context for a question; below `min_sufficiency` its first line says that nothing seems to answer.
 
-        With `expand_to_symbol` each piece is shown with its whole symbol.
+        With `expand_to_symbol` each piece is shown with its whole symbol. What was `shown` to a session is left out,
+        and the rest is added to it.
         """
-        build = partial(self._build, question, filters, expand_to_symbol, counter)
-        return with_notice(lambda notice: build(_with_header(options, notice)), min_sufficiency)
+        build = partial(self._build, question, filters, expand_to_symbol, counter, shown=shown)
+        built = with_notice(lambda notice: build(options=_with_header(options, notice)), min_sufficiency)
+        if shown is not None:
+            shown.add(built.sources)
+        return built
 
     def _build(
         self,
@@ -62,21 +69,25 @@ class PieceContextBuilder:
         filters: Filters,
         expand_to_symbol: bool,
         counter: TokenCounter | None,
+        *,
+        shown: ShownLines | None,
         options: ContextBuildOptions,
     ) -> ContextBuildResult:
         store = self.searcher.store
         max_hits = max(_MIN_HITS, min(options.max_tokens // _BUDGET_TOKENS_PER_HIT, MAX_HITS))
         found = self.searcher.search(question, top_k=max_hits, filters=filters)
-        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in found.hits]
+        new, old, options = without_shown(found.hits, shown, options)
+        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in new]
         units = None
         if not (options.expand_context or expand_to_symbol):
-            units = unit_packer(question, found.hits, store, filters, options.fill)
+            units = unit_packer(question, new, store, filters, options.fill)
         # The store has applied the patterns already; only the store knows every file.
         options = replace(options, file_patterns=None, languages=None)
         result = assemble_units(
             hits, options, query=question, counter=counter, cross_encoder=self.cross_encoder, units=units
         )
-        judged = judge(question, result, found.hits, store, filters)
+        judged = judge(question, result, found.hits, store, filters) if new or not old else None
+        result = with_shown(result, old)
         return replace(result, notes=(*found.notes, *result.notes), sufficiency=judged)
 
     def _chunk(

@@ -307,6 +307,12 @@ class Question:
         is_filter=True,
     )
 
+    session: str = option(
+        Kind.TEXT,
+        "Name of this conversation: leave out what it was shown before. Each agent needs a name of its own.",
+        Surface.HTTP_CONTEXT | Surface.MCP_BUILD,
+        OptionScope.CHUNKS,
+    )
     fresh: float | Literal["now"] | None = option(
         Kind.FRESH,
         _FRESH_HELP,
@@ -417,6 +423,7 @@ class QuestionOptions(TypedDict, total=False):
     block_types: tuple[str, ...]
     since: str | datetime | None
     until: str | datetime | None
+    session: str
     fresh: float | Literal["now"] | None
 
 

@@ -213,6 +213,7 @@ class SeveralRoots(Satchel):
             expand_to_symbol=full_question.expand == "symbol",
             counter=self.roots.clients[self.roots.primary].counter_for(full_question),
             min_sufficiency=full_question.min_sufficiency or 0.0,
+            shown=self.roots.clients[self.roots.primary].shown_to(full_question),
         )
         skipped = self._skipped_notes(views, full_question, filters, answering.best_relevance(built))
         return with_index_notes(replace(built, notes=(*built.notes, *skipped)), notes)

@@ -8,6 +8,7 @@ export const REASONS = {
   "trimmed-to-fit": "Cut to fit into the rest of the budget.",
   "trimmed-otherwise-than-asked": "Cut to fit, with another method than requested.",
   "same-text-as-another": "Another piece has the same text and is shown instead.",
+  "shown-before-in-the-session": "It was shown before in this session.",
   "lines-already-shown": "Its lines are shown as part of another piece.",
   "same-block-found-otherwise": "Another collector found the same block.",
   "below-min-relevance": "Its relevance is below the minimum.",
