@@ -168,3 +168,21 @@ def test_an_error_in_a_stream_is_a_problem_without_its_message(
     assert heard[-1].kind == "problem"
     assert json.loads(heard[-1].data)["code"] == "internal-error"
     assert "secret" not in capfd.readouterr().err
+
+
+def test_any_question_is_answered_and_checked(api: Api, endpoint: Endpoint) -> None:
+    told = api.owner.post("/v1/ask", json={"query": "When was the harbour of Elsinore dredged?"}).json()
+    assert told["answer"] == "It was dredged in 1901 [1]."
+    assert told["sources"][0]["path"] == "harbour.pdf"
+    assert [claim["verdict"] for claim in told["report"]["claims"]] == ["supported"]
+    endpoint.answers += [Answer(parts=[*said("It was dredged", " in 1902 [1", "]."), *END])]
+    body = {"query": "When was the harbour of Elsinore dredged?"}
+    with api.owner.stream("POST", "/v1/ask", json=body, headers={"Accept": "text/event-stream"}) as answer:
+        heard_events = list(events(answer.iter_raw()))
+    assert [one.kind for one in heard_events] == ["context", "piece", "piece", "piece", "done"]
+    (claim,) = json.loads(heard_events[-1].data)["report"]["claims"]
+    assert (claim["verdict"], claim["reason"]) == ("contradicted", "1902: the source says 1901")
+    before = len(endpoint.bodies)
+    told = api.owner.post("/v1/ask", json={"query": "zebra quux", "include": ["nothing/**"]}).json()
+    assert told["report"] is None
+    assert len(endpoint.bodies) == before

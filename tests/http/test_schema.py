@@ -37,6 +37,7 @@ _ROUTES = (
     "POST /v1/search",
     "POST /v1/research",
     "POST /v1/expand",
+    "POST /v1/ask",
     "POST /v1/find",
     "POST /v1/verify",
     "POST /v1/blocks",

@@ -74,10 +74,11 @@ class Site:
 
 
 @contextmanager
-def site(root: Path, index: Path) -> Iterator[Site]:
-    """A folder, served to browsers."""
+def site(root: Path, index: Path, model_url: str = "") -> Iterator[Site]:
+    """A folder, served to browsers; with a language model at a URL."""
     keys = Keyring.single(TOKEN)
-    with open_local(root, index_dir=str(index), every=0.5, patience=20.0) as local_client:
+    model: dict[str, Any] = {"language_model": "openai:tiny", "language_model_url": model_url} if model_url else {}
+    with open_local(root, index_dir=str(index), every=0.5, patience=20.0, **model) as local_client:
 
         def make(listener: Any) -> Any:
             return create_app(local_client, keys=keys, hosts=listener.hosts, origins=listener.origins)

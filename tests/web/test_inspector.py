@@ -15,9 +15,11 @@ from satchel.models.context import Fate, Reason
 from satchel.retrieval.ranking import feature_meanings
 from satchel.service.client import Caller
 from satchel.text.visible import make_visible_line
+from tests.integrations.test_language_model import END, completion_of, said
 from tests.support import browser as browsing
 from tests.support.browser import DESKTOP, PHONE, Site, Visit, Visitors
 from tests.support.documents import report_pdf
+from tests.support.endpoint import Answer, serving
 from tests.support.places import ROOT
 from tests.support.servers import TOKEN, until
 from tests.support.workspaces import blocks
@@ -606,6 +608,74 @@ def test_history_shows_builds_again_and_keeps_questions_only(files: Site, visiti
         assert page.locator(".text").text_content() == first["text"]
 
 
+# -- addresses, orders and answers
+
+
+def test_a_build_has_an_address_that_can_be_loaded_again_and_sent(files: Site, visiting: Visitors) -> None:
+    with visiting(files) as visit:
+        page = visit.page
+        first = visit.ask("harbour ships", budget="600", include="docs/**, *.md")
+        address = page.url
+        assert "#query=harbour+ships" in address
+        assert "token_budget=600" in address
+        visit.ask("retry backoff", include="")
+        page.go_back()
+        expect(page.locator(".text")).to_have_text(first["text"], use_inner_text=False)
+        assert page.input_value("#include") == "docs/**, *.md"
+        page.reload()
+        expect(page.locator(".text")).to_have_text(first["text"], use_inner_text=False)
+        page.evaluate("location.hash = 'query=%3Cimg+src%3Dx+onerror%3D1%3E&token_budget=zz&top_k=-1'")
+        page.wait_for_selector(".problem, .result")
+        assert page.input_value("#query") == "<img src=x onerror=1>"
+
+
+def test_the_pieces_can_stand_by_relevance(files: Site, visiting: Visitors) -> None:
+    with visiting(files) as visit:
+        visit.ask("the tide of harbour 7, in metres above the chart", budget="1500")
+        numbers = visit.page.locator(".card .number")
+        by_place = numbers.all_inner_texts()
+        visit.page.select_option(".order", "relevance")
+        by_relevance = numbers.all_inner_texts()
+        assert sorted(by_relevance) == sorted(by_place)
+        shown = visit.page.locator(".card .relevance").all_inner_texts()
+        values = [float(text.split()[1]) for text in shown]
+        assert values == sorted(values, reverse=True)
+        visit.page.select_option(".order", "place")
+        assert numbers.all_inner_texts() == by_place
+
+
+def test_an_answer_comes_with_what_its_sources_say(tmp_path: Path, visiting: Visitors) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "crane.md").write_text("# Crane\n\nThe crane lifts 40 tonnes and hangs in the office.\n")
+    words = ("The crane lifts 40 tonnes [1]. ", "The crane lifts 44 tonnes [1]. ", "<b>See</b> [9].")
+    with serving(lambda _: completion_of("")) as endpoint:
+        endpoint.answers += [Answer(parts=[*said(*words), *END])]
+        with browsing.site(tmp_path / "root", tmp_path / "index", endpoint.url) as found, visiting(found) as visit:
+            visit.ask("how much does the crane lift?")
+            visit.page.get_by_role("button", name="Answer this").click()
+            expect(visit.page.get_by_role("button", name="Answer again")).to_be_visible()
+            answer = visit.page.locator(".answer-live")
+            assert "<b>See</b>" in answer.inner_text()
+            marks = visit.page.locator(".verdict")
+            assert marks.all_inner_texts()[:2] == ["✓", "✗"]
+            assert "44: the source says 40" in str(marks.nth(1).get_attribute("aria-label"))
+            doubts = visit.page.locator(".answer-doubts li").all_inner_texts()
+            assert any("[9]" in doubt for doubt in doubts)
+            assert any("44: the source says 40" in doubt for doubt in doubts)
+            visit.page.locator(".cite").first.click()
+            assert visit.page.locator(".card[aria-current]").count() == 1
+            visit.shoot("answer")
+
+
+def test_without_a_model_the_page_says_how_to_set_one(files: Site, visiting: Visitors) -> None:
+    with visiting(files) as visit:
+        visit.ask("harbour ships")
+        visit.page.get_by_role("button", name="Answer this").click()
+        problem = visit.page.locator(".answer-problem")
+        expect(problem).to_contain_text("SATCHEL_LANGUAGE_MODEL")
+        assert visit.page.locator(".card").count()
+
+
 # -- when something is not as it should be
 
 
@@ -970,7 +1040,7 @@ def test_single_keys_can_be_switched_off(files: Site, visiting: Visitors) -> Non
 
 
 def test_the_page_is_small_and_asks_for_nothing_else(files: Site, visiting: Visitors) -> None:
-    assert sum(one.stat().st_size for one in FILES) < 150_000
+    assert sum(one.stat().st_size for one in FILES) < 250_000
     with visiting(files) as visit:
         names = visit.page.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)")
         assert {name for name in names if name.startswith("/assets/")} == {

@@ -365,6 +365,16 @@ StatusAnswer = _model_of(Status, "StatusAnswer", _STATUS)
 Progress = _model_of(IndexState, "Progress", "Progress of an index run.")
 IndexedAnswer = _model_of(Indexed, "IndexedAnswer", "Report of an index run.")
 Answered = _model_of(ResearchAnswer, "Answered", "An answer from the documents (S3).")
+CheckedAnswer = create_model(
+    "CheckedAnswer",
+    __doc__="An answer, its sources, and what they say about it; the report is null where nothing was found.",
+    answer=(str, ...),
+    sources=(list[dict[str, Any]], ...),
+    report=(dict[str, Any] | None, ...),
+    sufficiency=(dict[str, Any] | None, ...),
+    tokens=(int, ...),
+    notes=(list[str], ...),
+)
 FoundPlaces = create_model(
     "FoundPlaces",
     __doc__="The places that were found, and how many there are in all.",

@@ -101,6 +101,14 @@ export async function logOut() {
 }
 
 /**
+ * The model's answer to a question, event by event.
+ * @param {Record<string, unknown>} asked @param {AbortSignal} signal
+ */
+export async function* answers(asked, signal) {
+  yield* events(await post("/v1/ask", asked, signal, "text/event-stream"));
+}
+
+/**
  * Bring the index up; `heard` is told about each step. Ends with the report.
  * @param {(state: {doing: string, done: number, of: number}) => void} heard
  */

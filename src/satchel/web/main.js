@@ -1,5 +1,6 @@
 /** The page: what is on the stage, and how one thing leads to the next. */
 
+import * as address from "./address.js";
 import * as api from "./api.js";
 import * as ask from "./ask.js";
 import { comparison } from "./compare.js";
@@ -37,8 +38,18 @@ function put(what, made = null) {
 /** @param {Build} build */
 function show(build) {
   current = build;
+  address.tell(build.asked);
   const made = result(build, { compare: () => compare(build, null) });
   put(made.made, made);
+}
+
+/** Show what the page's address asks for; whether it asks for anything. */
+function followAddress() {
+  const told = address.asked();
+  if (!told || JSON.stringify(told) === JSON.stringify(current?.asked)) return Boolean(told);
+  ask.fill(told);
+  build(told);
+  return true;
 }
 
 /**
@@ -167,4 +178,6 @@ byId("open-history").addEventListener("click", openHistory);
 byId("open-keys").addEventListener("click", keys.openKeys);
 put(welcome(askFor, openIndex));
 upkeep.poll(refused);
+followAddress();
+addEventListener("popstate", () => followAddress() || put(welcome(askFor, openIndex)));
 byId("query").focus({ preventScroll: true });

@@ -36,7 +36,12 @@ export function piecesList(build, heard) {
   };
   const heading = el("h3", { class: "rows-head", text: "Left out or merged" });
   const nothing = el("p", { class: "faint", text: "No pieces." });
-  const made = el("div", { class: "pieces" }, filters(build, fill), written, nothing, heading, left);
+  const sort = (/** @type {string} */ order) => {
+    const sorted = order === "relevance" ? [...build.pieces].sort((a, b) => b.relevance - a.relevance) : build.pieces;
+    written.append(...sorted.map((piece) => /** @type {HTMLElement} */ (cards.get(piece))));
+  };
+  const tools = el("div", { class: "list-tools" }, filters(build, fill), orders(sort));
+  const made = el("div", { class: "pieces" }, tools, written, nothing, heading, left);
   fill("all");
   return { made, cards };
 }
@@ -58,6 +63,20 @@ function filters(build, chosen) {
     );
   });
   return el("fieldset", { class: "choices" }, el("legend", { class: "unseen", text: "Show by fate" }), choices);
+}
+
+/** In which order the cards stand. @param {(order: string) => void} chosen */
+function orders(chosen) {
+  const select = /** @type {HTMLSelectElement} */ (
+    el(
+      "select",
+      { class: "order", "aria-label": "Order of the pieces" },
+      el("option", { value: "place", text: "as in the text" }),
+      el("option", { value: "relevance", text: "most relevant first" }),
+    )
+  );
+  select.addEventListener("change", () => chosen(select.value));
+  return select;
 }
 
 /** @param {Piece} piece @param {Build} build @param {Heard} heard */

@@ -1,5 +1,6 @@
 /** A build on the page: its figures, the bar, the pieces and the text, which light each other up. */
 
+import { answerOf } from "./answer.js";
 import { bar, figuresOf } from "./bar.js";
 import { button, counted, el, foreign, mayMove } from "./dom.js";
 import { piecesList } from "./pieces.js";
@@ -83,6 +84,7 @@ export function result(build, { compare }) {
     notesOf(build),
     isEmpty ? nothingFound(build) : null,
     sufficiencyOf(build),
+    isEmpty ? null : answerOf(build, (piece) => (show("pieces"), select(piece))),
     holdsNothing ? null : bar(build, { over: overGroup, chosen: selectGroup }),
     holdsNothing ? null : el("div", { class: "tabs", role: "group", "aria-label": "Show" }, tabs),
     holdsNothing ? null : columns,

@@ -99,6 +99,17 @@ export const SIGNALS = {
   lead_meaning: "its meaning is similar",
 };
 
+/** What the check of an answer says. */
+export const VERDICTS = {
+  "supported": "Its sources say so",
+  "contradicted": "Its source says otherwise",
+  "not-in-sources": "Not in what it cites",
+  "not-checkable": "Cannot be checked by its words",
+  "unknown-number": "No source has this number",
+  "quote-not-in-source": "The quotation is not in its source",
+  "other-place": "The source is another place",
+};
+
 /** What to do about a problem, by its code. */
 export const ADVICE = {
   "unreachable": "Is `satchel serve` still running? Start it again, and open the link that it prints.",
@@ -106,6 +117,9 @@ export const ADVICE = {
   "invalid-option": "Correct the field that is marked, and ask again.",
   "invalid-input": "Correct the field that is marked, and ask again.",
   "budget-cannot-be-met": "Raise the budget: the fixed parts of the context alone exceed it.",
+  "language-model-unavailable":
+    "Set a language model before the server starts: SATCHEL_LANGUAGE_MODEL=openai:gpt-4o-mini with OPENAI_API_KEY, or " +
+    "ollama:qwen3 on this machine. The pieces below are what it would read.",
   "index-not-ready": "Too little is indexed yet. Wait a moment, and ask again.",
   "index-busy": "Another process is writing the index. Wait a moment, and ask again.",
   "server-busy": "Wait a moment, and ask again.",

@@ -15,7 +15,8 @@ from satchel.errors import InvalidOption, SatchelError, UnknownBlock
 from satchel.http import schemas
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
-from satchel.models.context import CitableSource, Context
+from satchel.models.context import CitableSource, Context, source_dict
+from satchel.service.asked_context import AskedContext, answer_to
 from satchel.service.client import search_to_dict
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document
 from satchel.service.factory.assembling import verify as verify_citations
@@ -62,6 +63,51 @@ def _context_response(request: Request, built: Context, shape: str) -> Response:
 def _assemble(body: schemas.AssembleBody) -> Context:
     hits = list(read_hits(list(body.chunks), body.scores_are, name="chunks"))
     return assemble_hits(hits, body.build_options(), query=body.query)
+
+
+@router.post(
+    "/ask",
+    **describe(
+        "The language model's answer to a question, checked",
+        schemas.CheckedAnswer,
+        404,
+        422,
+        503,
+        also="text/event-stream",
+    ),
+)
+async def ask_question(request: Request, body: schemas.ContextBody) -> Response:
+    """The context of `/v1/context` is given to the language model that is set; what it says is checked against it.
+
+    With `Accept: text/event-stream` the answer comes as events: `context` (the sources), `piece` (text) as often as
+    needed, then `done` with the whole, or `problem`. If the context does not seem to answer, the model is not asked.
+    """
+    work = work_of(request)
+    must_have(satchel_for(request).language_model)
+    question = body.question(Question)
+    client = await fresh(request, question.user, question.fresh)
+    if wants(request, "text/event-stream"):
+        return as_events(work.stream(_told_bit_by_bit(client, question)))
+    return await work.model(lambda: as_json(answer_to(client, question).to_dict()))
+
+
+def _told_bit_by_bit(client: LocalClient, question: Question) -> Iterator[bytes]:
+    try:
+        asked = AskedContext.of(client, question)
+        yield event("context", {"sources": [source_dict(source) for source in asked.context.sources]})
+        if asked.declined:
+            yield event("piece", {"text": asked.declined})
+            yield event("done", asked.answered(asked.declined).to_dict())
+            return
+        with asked.stream(client.language_model) as stream:
+            for piece in stream:
+                yield event("piece", {"text": piece})
+        yield event("done", asked.answered(stream.content).to_dict())
+    except SatchelError as error:
+        yield event("problem", problem_for(error, client.caller).as_dict())
+    except Exception as error:
+        _log.error("an answer was interrupted: %s", type(error).__name__)
+        yield event("problem", problem_for_status(500).as_dict())
 
 
 @router.post(
