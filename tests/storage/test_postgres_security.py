@@ -810,7 +810,10 @@ FOR_READERS: dict[str, Reading] = {
     "distances": lambda s, f: each(lambda one: s.distances(one, PLACES, f), IDS[:3]),
     "links_from": lambda s, f: each(lambda one: s.links_from([one], f).get(one, [])),
     "links_to": lambda s, f: each(lambda one: s.links_to([one], f).get(one, [])),
-    "named": lambda s, f: s.named("", f, limit=200),
+    "named": lambda s, f: (s.named("hush", f, limit=200), each(lambda one: s.named(one, f), IDS)),
+    "texts": lambda s, f: list(s.texts(f)),
+    "definitions": lambda s, f: [s.definitions(f"hush_{label}_0", f) for label in READERS],
+    "mentions_of": lambda s, f: (s.mentions_of("hush_shared_0", f), s.mentions_of("retry", f)),
     "tasks": lambda s, f: (s.tasks(f), s.tasks(f, done=False, due_before=NOON, due_after=NOON)),
     "activity": lambda s, f: (s.activity(f), each(lambda one: s.activity(f, path=one), PATHS[:2])),
     "recent": lambda s, f: (

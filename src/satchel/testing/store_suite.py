@@ -483,7 +483,8 @@ class AccessControlContract(StoreSuite):
             assert store.links_to(["shut"], ann) == store.links_from(["shut"], ann) == {}
             assert [activity.block for activity in store.recent(ann)] == ["open"]
             assert ids(store.tasks(ann)) == ["open"]
-            assert ids(store.named("", ann)) == ["open"]
+            assert ids(store.named("open", ann)) == ["open"]
+            assert store.named("shut", ann) == store.named("s", ann) == []
 
     def test_groups_are_known_by_their_members(self, tmp_path: Path) -> None:
         with self.filled(tmp_path) as store:
