@@ -17,40 +17,25 @@ from satchel.indexing import git_history
 from satchel.indexing.child_process import ChildProcess
 from satchel.indexing.git_history import History, UnreadableHistory, head_of, read_history
 from satchel.models.search import Filters
+from tests.support.repository import ANN, Repository
 from tests.support.waiting import wait_for
-
-ANN = pygit2.Signature("Ann", "ann@example.org", 1_700_000_000, 0)
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> pygit2.Repository:
-    return pygit2.init_repository(str(tmp_path / "repository"), initial_head="main")
-
 
 Commit = Callable[..., pygit2.Oid]
 
 
 @pytest.fixture
-def commit(repository: pygit2.Repository) -> Commit:
-    """Writes files, and commits all there is."""
+def made(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
 
-    def commit(
-        message: str,
-        files: dict[str, str],
-        parents: list[pygit2.Oid] | None = None,
-        branch: str = "HEAD",
-    ) -> pygit2.Oid:
-        for name, text in files.items():
-            place = Path(repository.workdir, name)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
-        repository.index.add_all()
-        repository.index.write()
-        if parents is None:
-            parents = [] if repository.head_is_unborn else [repository.head.target]
-        return repository.create_commit(branch, ANN, ANN, message, repository.index.write_tree(), parents)
 
-    return commit
+@pytest.fixture
+def repository(made: Repository) -> pygit2.Repository:
+    return made.git
+
+
+@pytest.fixture
+def commit(made: Repository) -> Commit:
+    return made.commit
 
 
 def touched(folder: Path, most_commits: int = 100) -> list[tuple[str, str]]:

@@ -80,6 +80,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
         collector=chunk.metadata.get("satchel.collector", "given"),
         signals=chunk.metadata.get("satchel.signals", {}),
         is_passage=chunk.metadata.get("satchel.passage", False),
+        why=make_visible_line(chunk.metadata.get("satchel.why", "")).text,
     )
 
 

@@ -174,6 +174,8 @@ _MAX_COMPANION: Final = 0.5  # but not as probable as a good hit
 # Shorter names (`get`, `id`) are used everywhere, and say nothing about which definition is meant.
 _MIN_COMPANION_CHARS: Final = 5
 
+_MAX_REASONS: Final = 3  # in a heading; the ledger has them all
+
 _SYMBOL_END: Final = re.compile(r"[.:#/~]+")
 """Parts a qualified name; what follows the last is the name itself."""
 
@@ -346,8 +348,16 @@ class UnitPacker:
             elided=shown.elided,
             leads=any(block.is_definition for block in blocks),
             copies=tuple(dict.fromkeys(path for block in blocks for path in block.copies)),
+            why=_reasons(candidates),
             of_lines=0 if name or shown.last - shown.first + 1 == len(source.lines) else len(source.lines),
         )
+
+
+def _reasons(candidates: Iterable[Candidate]) -> str:
+    """What speaks for a unit: the reasons of its candidates, the best ones' first."""
+    best_first = sorted(candidates, key=lambda candidate: -candidate.score)
+    reasons = dict.fromkeys(reason for each in best_first for reason in filter(None, each.why.split("; ")))
+    return "; ".join(list(reasons)[:_MAX_REASONS])
 
 
 @dataclass(eq=False)

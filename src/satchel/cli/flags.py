@@ -111,14 +111,54 @@ def with_question(surface: Surface) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def wrapped(*args: Any, question: str, **values: Any) -> Any:
+        def wrapped(*args: Any, question: str | None, **values: Any) -> Any:
             flag_values = {option.name: values.pop(option.name) for option in options}
+            if flag_values.get("diff") or flag_values.get("trace"):
+                question = _about_change(question, flag_values, values)
+            elif question is None:
+                raise click.UsageError("Missing argument 'QUESTION'.")
             return command(*args, question=_question(kind, _asked(question), flag_values), **values)
 
         flags = (click.option(*option.flags, option.name, **_click_settings(option)) for option in options)
-        return _with_flags(wrapped, (click.argument("question"), *flags))
+        is_optional = any(option.kind is Kind.DIFF for option in options)
+        return _with_flags(wrapped, (click.argument("question", required=not is_optional), *flags))
 
     return decorate
+
+
+def _about_change(question: str | None, flag_values: dict[str, Any], values: dict[str, Any]) -> str:
+    """The question about a change; it may be left out, so that the first argument is a folder.
+
+    Reads the diff and the stack trace that are in files, or on stdin.
+    """
+    diff, trace = flag_values["diff"], flag_values["trace"]
+    paths = values.get("paths", ())
+    if diff and Path(diff).is_dir():  # `--diff FOLDER`, without a revision
+        flag_values["diff"], paths = "HEAD", (diff, *paths)
+    if question and Path(question).is_dir():
+        question, paths = "", (question, *paths)
+    values["paths"] = paths
+    if diff == "-" and trace == "-":
+        raise click.UsageError("only one of --diff and --trace can be read from stdin")
+    if diff == "-":
+        flag_values["diff"] = _read_stdin("--diff -", "git diff | satchel build --diff -") + "\n"
+    if trace == "-":
+        flag_values["trace"] = _read_stdin("--trace -", "pytest 2>&1 | satchel build --trace -")
+    elif trace:
+        try:
+            flag_values["trace"] = Path(trace).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise click.BadParameter(f"{trace} cannot be read: {error.strerror}", param_hint="--trace") from None
+    return question or ""
+
+
+def _read_stdin(what: str, example: str) -> str:
+    if sys.stdin.isatty():
+        raise click.UsageError(f"{what} is read from stdin: {example}")
+    text = sys.stdin.read()
+    if not text.strip():
+        raise click.UsageError(f"{what} is empty: nothing came on stdin")
+    return text
 
 
 def _with_flags(command: Command, flags: tuple[Callable[[Command], Command], ...]) -> Command:
@@ -139,6 +179,8 @@ def _click_settings(option: Option) -> dict[str, Any]:
             settings["type"] = click.Choice([str(choice) for choice in option.choices])
         case Kind.FLAG:
             settings |= {"is_flag": True, "default": False}
+        case Kind.DIFF:
+            settings |= {"is_flag": False, "flag_value": "HEAD"}
         case Kind.TEXTS | Kind.GLOBS | Kind.HINTS:
             settings |= {"multiple": True, "help": f"{option.help.removesuffix('.')}; may be repeated."}
         case Kind.MESSAGES:
@@ -150,9 +192,7 @@ def _asked(question: str) -> str:
     """The question, from stdin for `-`."""
     if question != "-":
         return question
-    if sys.stdin.isatty():
-        raise click.UsageError("the question - is read from stdin: echo 'how …?' | satchel build -")
-    return sys.stdin.read().strip()
+    return _read_stdin("the question -", "echo 'how …?' | satchel build -").strip()
 
 
 def _question(

@@ -154,7 +154,7 @@ def _field(option: Option) -> tuple[Any, Any]:
         Kind.COUNT: (number | None, None),
         Kind.SHARE: (Share | None, None),
         Kind.FLAG: (StrictBool, False),
-        Kind.TEXT: (Text, ""),
+        **dict.fromkeys((Kind.TEXT, Kind.DIFF, Kind.TRACE), (Text, "")),
         Kind.MODEL: (ModelName | None, None),
         Kind.MOMENT: (Moment | None, None),
         Kind.TEXTS: (Names, []),

@@ -56,7 +56,7 @@ def _field(option: Option) -> tuple[Any, Any]:
             choices = Literal.__getitem__(tuple(map(str, option.choices)))
             return choices, Field(option.default, description=option.help)
         case _:
-            return text(option.help)
+            return text(option.help, longest=option.longest)
 
 
 def arguments(**fields: tuple[Any, Any]) -> type[BaseModel]:
@@ -197,15 +197,15 @@ _PATH: Final = text(
     "Folder to search: of this workspace, or absolute within the client's roots or what the user allows."
 )
 _SAME_PATH: Final = text("As in build_context.")
-_CURSOR: Final = text("next_cursor of the previous page; repeat the other arguments.", longest=200)
+_CURSOR: Final = text("next_cursor of the page before; repeat the rest.", longest=200)
 
 BUILD_CONTEXT: Final = Tool(
     name="build_context",
     title="Build a context",
     says=(
         "One text with what answers a question about this workspace, best first, numbered by source, within a token "
-        "budget. Use it first to learn how or where something works, or before changing it: one call replaces many "
-        "greps and file reads. Not for finding every use of a name: grep does that."
+        "budget. Use it first to learn how or where something works, or what a change reaches: one call replaces many "
+        "greps and file reads. For every use of a name, use find."
     ),
     arguments=arguments(question=_QUESTION, **options(Surface.MCP_BUILD), path=_PATH, cursor=_CURSOR),
     gives=_object("text tokens sources sufficiency next_cursor restarted notes about", required="text about"),
@@ -216,8 +216,7 @@ SEARCH: Final = Tool(
     title="Search",
     says=(
         "The places that answer a question best: id, lines, relevance (0 to 1) and a short excerpt, no full text. Use "
-        "it to choose what to read, then expand ids. Finds by meaning and by name; for every occurrence of an exact "
-        "string use grep."
+        "it to choose what to read, then expand ids. Finds by meaning and by name; for exact text use find."
     ),
     arguments=arguments(question=_QUESTION, **options(Surface.MCP_SEARCH), path=_SAME_PATH, cursor=_CURSOR),
     gives=_object("hits next_cursor restarted notes about", required="hits about"),
@@ -228,8 +227,7 @@ FIND: Final = Tool(
     title="Find a symbol or exact text",
     says=(
         "Where a symbol is defined, every line that names it (certain or by name), its implementations, the outline of "
-        "a file or folder, or every line with an exact text or RE2 pattern. Use it when you know the name; for "
-        "questions use build_context."
+        "a file or folder, or every line with an exact text or RE2 pattern. Use it when you know the name."
     ),
     arguments=arguments(
         what=text("Symbol (Class.method), path, text or pattern.", longest=500, required=True),

@@ -182,6 +182,7 @@ class Candidate(NamedTuple):
     `of_lines` counts the lines of the file where the text is a run of lines outside of all named blocks.
     `is_passage` is true for a passage of a document, whose relevance is its own and not its document's.
     `copies` are the paths of files with mostly the same text, which are not shown.
+    `why` says in the heading what speaks for the candidate: `calls Session.send`.
     """
 
     place: int
@@ -213,6 +214,7 @@ class Candidate(NamedTuple):
     of_lines: int = 0
     is_passage: bool = False
     copies: tuple[str, ...] = ()
+    why: str = ""
 
 
 class Piece(NamedTuple):

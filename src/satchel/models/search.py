@@ -44,6 +44,8 @@ class SearchHit:
     """The page of a document, from 1; line numbers refer to the extracted text."""
     is_passage: bool = False
     """True if the hit is a passage of a document, ranked on its own."""
+    why: str = ""
+    """What speaks for a hit of a change: `calls Session.send`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from satchel.models.block import Block
+    from satchel.models.block import Activity, Block
+    from satchel.models.files import FileState
     from satchel.models.outline import OutlineBlock
     from satchel.models.search import Filters
     from satchel.ports.file_index import Candidate, NamedMention, StoredPiece, StoreQuery, WordCounts
@@ -43,6 +44,12 @@ class SearchedStore(Protocol):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The readable pieces with the most evidence, in a stable order."""
+
+    def files(self) -> dict[str, FileState]:
+        """The state of every indexed file, by path, whoever may read it."""
+
+    def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
+        """The commits in the version history with changes to files, newest first."""
 
     def texts(self, filters: Filters) -> Iterator[tuple[str, str | None, str]]:
         """The path, language and text of every readable file, by path."""

@@ -7,11 +7,12 @@ class. Every other reference is one by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from satchel.errors import InvalidOption
+from satchel.models.files import PROSE
 from satchel.models.find import MAX_MATCHES, FindKind, Found, Match
 from satchel.text.visible import make_visible_line
 
@@ -26,7 +27,7 @@ _MAX_OUTLINED: Final = 200  # files of a folder's outline
 _MAX_NAMES: Final = 12  # of a file in a folder's outline
 _LONGEST: Final = 500  # characters of what is looked for
 
-_PROSE: Final = frozenset({None, "markdown", "restructuredtext", "text", "asciidoc", "org"})
+_PROSE: Final = frozenset({None, *PROSE})
 
 
 class FoundIn(Protocol):
@@ -107,30 +108,53 @@ def _of_block(path: str, block: OutlineBlock) -> Match:
 def _references(store: FoundIn, what: str, filters: Filters) -> Iterator[Match]:
     *owners, name = _parts(what) or [what]
     defined = _owned(store.definitions(name, filters), owners)
-    own_lines = {(path, block.first_line) for path, block in defined}
-    own_paths = {path for path, _ in defined}
-    mentions: dict[str, list[NamedMention]] = {}
-    for mention in store.mentions_of(name, filters):
-        mentions.setdefault(mention.path, []).append(mention)
-    sure: list[Match] = []
     by_name: list[Match] = []
-    for path, language, text in store.texts(filters):
-        if name not in text:
-            continue
-        is_imported = any(mention.kind == "imports" for mention in mentions.get(path, ()))
-        for number, line in _lines_of(text, partial(_has_word, word=name)):
-            if (path, number) in own_lines:
-                continue
-            kind = "names" if language in _PROSE or _is_remark(line) else _kind_at(mentions.get(path, ()), number)
-            is_seen = kind in ("calls", "imports", "inherits", "tests")
-            is_sure = path in own_paths or is_imported or (is_seen and len(own_paths) == 1)
-            # A method of that name may be of another class.
-            is_owners = not owners or path in own_paths or owners[-1] in line
-            is_certain = language not in _PROSE and is_sure and is_owners
-            match = Match(path=path, line=number, end_line=number, kind=kind, text=line, is_certain=is_certain)
-            (sure if is_certain else by_name).append(match)
+    sure: list[Match] = []
+    for _, match in references(store, [Symbol(name, owners[-1] if owners else "", tuple(defined))], filters):
+        (sure if match.is_certain else by_name).append(match)
     yield from sure
     yield from sorted(by_name, key=lambda match: match.kind == "names")
+
+
+class Symbol(NamedTuple):
+    """A symbol whose references are looked for: its name, its owner if that is known, and its definitions."""
+
+    name: str
+    owner: str
+    defined: tuple[tuple[str, OutlineBlock], ...]
+
+
+def references(store: FoundIn, symbols: Sequence[Symbol], filters: Filters) -> Iterator[tuple[Symbol, Match]]:
+    """Every line that names one of the symbols, file by file, without the lines that define it."""
+    mentions: dict[str, dict[str, list[NamedMention]]] = {}
+    for name in {symbol.name for symbol in symbols}:
+        by_path = mentions.setdefault(name, {})
+        for mention in store.mentions_of(name, filters):
+            by_path.setdefault(mention.path, []).append(mention)
+    for path, language, text in store.texts(filters):
+        for symbol in symbols:
+            if symbol.name in text:
+                seen = mentions[symbol.name].get(path, [])
+                for match in _references_in(path, language, text, symbol, seen):
+                    yield symbol, match
+
+
+def _references_in(
+    path: str, language: str | None, text: str, symbol: Symbol, mentions: Sequence[NamedMention]
+) -> Iterator[Match]:
+    own_paths = {defined_in for defined_in, _ in symbol.defined}
+    own_lines = {block.first_line for defined_in, block in symbol.defined if defined_in == path}
+    is_imported = any(mention.kind == "imports" for mention in mentions)
+    for number, line in _lines_of(text, partial(_has_word, word=symbol.name)):
+        if number in own_lines:
+            continue
+        kind = "names" if language in _PROSE or _is_remark(line) else _kind_at(mentions, number)
+        is_seen = kind in ("calls", "imports", "inherits", "tests")
+        is_sure = path in own_paths or is_imported or (is_seen and len(own_paths) == 1)
+        # A method of that name may be of another class.
+        is_owners = not symbol.owner or path in own_paths or symbol.owner in line
+        is_certain = language not in _PROSE and is_sure and is_owners
+        yield Match(path=path, line=number, end_line=number, kind=kind, text=line, is_certain=is_certain)
 
 
 def _kind_at(mentions: Iterable[NamedMention], line: int) -> str:
@@ -162,9 +186,9 @@ def _is_word(char: str) -> bool:
 def _implementations(store: FoundIn, what: str, filters: Filters) -> Iterator[Match]:
     """The classes with a base class of the name, nearest first; or their methods."""
     parts = _parts(what) or [what]
-    heirs = _heirs(store, parts[-1], filters)
+    heirs = heirs_of(store, parts[-1], filters)
     if not heirs and len(parts) > 1:
-        owners = {(path, qualified) for path, qualified in _heirs(store, parts[-2], filters)}
+        owners = {(path, qualified) for path, qualified in heirs_of(store, parts[-2], filters)}
         for path, block in store.definitions(parts[-1], filters):
             if (path, block.qualified.rpartition(".")[0]) in owners:
                 yield _of_block(path, block)
@@ -175,7 +199,7 @@ def _implementations(store: FoundIn, what: str, filters: Filters) -> Iterator[Ma
                 yield _of_block(path, block)
 
 
-def _heirs(store: FoundIn, name: str, filters: Filters) -> list[tuple[str, str]]:
+def heirs_of(store: FoundIn, name: str, filters: Filters) -> list[tuple[str, str]]:
     """The path and name of each class below a class, level by level."""
     found: dict[tuple[str, str], None] = {}
     waiting, seen = [name], {name}

@@ -20,6 +20,7 @@ from satchel.ports.file_index import Candidate
 from satchel.retrieval.intents import Intent, holds_answer
 from satchel.retrieval.query import ParsedQuestion
 from satchel.text.languages import is_in_english, shared_path
+from satchel.text.reports import shared_ending
 from satchel.text.words import IDENTIFIER, terms_of
 
 _NEAR_WORDS: Final = 40
@@ -154,7 +155,6 @@ _WANTED_KINDS: Final = {"test": Intent.TESTS, "example": Intent.EXAMPLES, "confi
 _WHERE_IS_SHARE: Final = 1.5  # how much more documentation stands back when the question asks where something is
 _WHAT_CHANGED_RECENT: Final = 5.0  # how much more the last changes say when the question asks what changed
 _CHANGE_LOG_WANTED: Final = 2.0  # a change log is the one kind of file in which this is answered
-_SAME_PARTS: Final = 2  # the name and its folder; the folders above differ between machines
 
 
 def feature_meanings() -> dict[str, str]:
@@ -267,18 +267,7 @@ def _is_named(path: str, mentioned: Iterable[str]) -> bool:
 
 def _nearness_in_trace(path: str, frames: Sequence[str]) -> float:
     """1 for the file of the innermost frame, 1/2 for that of the next, …; 0 for a file outside the stack trace."""
-    return next((1 / (1 + place) for place, frame in enumerate(frames) if _is_same_file(path, frame)), 0.0)
-
-
-def _is_same_file(path: str, elsewhere: str) -> bool:
-    """True if a path of another machine ends like ours: in the name and a folder, or one of them entirely."""
-    ours, theirs = path.split("/")[::-1], elsewhere.split("/")[::-1]
-    same = 0
-    for own, other in zip(ours, theirs, strict=False):
-        if own != other:
-            break
-        same += 1
-    return same >= 1 and same >= min(_SAME_PARTS, len(ours), len(theirs))
+    return next((1 / (1 + place) for place, frame in enumerate(frames) if shared_ending(path, frame)), 0.0)
 
 
 def _is_module(path: str, name: str) -> bool:

@@ -177,6 +177,18 @@ class Searcher:
 
 def _fresh(piece: StoredPiece, ranked: Ranked, disk: ComparesFiles, notes: list[str]) -> SearchHit | None:
     """The hit with the current lines on disk, or None if the lines are gone."""
+    hit = current_hit(piece, disk, notes)
+    return hit and replace(
+        hit,
+        relevance=ranked.relevance,
+        signals=ranked.signals(),
+        likeness=ranked.features.get("best_meaning", 0.0),
+        is_passage=bool(piece.path) and ranked.is_passage,
+    )
+
+
+def current_hit(piece: StoredPiece, disk: ComparesFiles, notes: list[str]) -> SearchHit | None:
+    """A hit, not ranked yet, with the lines of a piece as they are on disk now; None if the lines are gone."""
     is_changed = False
     place: LineRange | None
     if not piece.path:
@@ -197,18 +209,15 @@ def _fresh(piece: StoredPiece, ranked: Ranked, disk: ComparesFiles, notes: list[
         path=piece.path,
         start_line=place.first_line,
         end_line=place.last_line,
-        relevance=ranked.relevance,
+        relevance=0.0,
         content=place.text,
         language=piece.language,
         block_id=piece.block,
         block_type=piece.block_type,
         title=piece.title,
         summary="" if is_changed else piece.summary,
-        signals=ranked.signals(),
         reanchored=is_changed,
-        likeness=ranked.features.get("best_meaning", 0.0),
         page=place.page,
-        is_passage=bool(piece.path) and ranked.is_passage,
     )
 
 

@@ -20,12 +20,16 @@ from satchel.models.request import ContextRequest, Focus, User
 from satchel.models.search import Filters
 from satchel.retrieval.ranking import reasons_of
 from satchel.service.engine import ENGINE_OPTIONS
+from satchel.service.question import CHANGE_QUESTION
 from satchel.service.settings import Settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from satchel.models.context import Context
     from satchel.models.options import ContextBuildOptions, ContextConfig
     from satchel.models.search import SearchResult
+    from satchel.retrieval.change import Change
     from satchel.retrieval.search import Searcher
     from satchel.service.engine import ContextEngine
     from satchel.service.question import Question
@@ -70,6 +74,7 @@ def build(
             counter=counter,
             min_sufficiency=question.min_sufficiency or 0.0,
             shown=shown,
+            change=change_in(question, filters, engine.folder_here),
         )
     notes = skipped_notes(engine, question, filters, best_relevance(built))
     return replace(built, notes=(*built.notes, *notes)) if notes else built
@@ -118,7 +123,25 @@ def excerpt_maker(question: str) -> Callable[[str, int], str]:
 
 def is_for_a_workspace(engine: ContextEngine, question: Question) -> bool:
     """True if the question gets a workspace context: by its options, or because the store holds blocks beside files."""
-    return question.asks_a_workspace or engine.store.holds_blocks()
+    return question.asks_a_workspace or (engine.store.holds_blocks() and not question.is_about_change)
+
+
+def change_in(question: Question, filters: Filters, folder: Callable[[], Path]) -> Change | None:
+    """The change of a question; a revision is read from the repository of the folder."""
+    if not question.is_about_change:
+        return None
+    from satchel.retrieval.change import Change
+
+    diff = question.diff
+    if diff and "\n" not in diff.strip():
+        if filters.readers is not None:
+            raise InvalidOption("diff", diff, "is a revision, which only the owner may name; give the text of the diff")
+        from satchel.indexing.git_diff import diff_of
+
+        diff = diff_of(folder(), diff.strip())
+        if not diff.strip() and not question.trace:
+            raise InvalidOption("diff", question.diff, "has no change: the files are as in that revision")
+    return Change(diff, question.trace, "" if question.query == CHANGE_QUESTION else question.query)
 
 
 def asking_user(engine: ContextEngine, user: User | None) -> User:

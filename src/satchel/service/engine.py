@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from satchel.ports.prepared_cache import PreparedCache
     from satchel.ports.store import Store, StoreFacts
     from satchel.ports.workers import WorkersMaker
+    from satchel.retrieval.change import Change
     from satchel.service.sessions import ShownLines
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.blocks import Workspace
@@ -279,6 +280,7 @@ class ContextEngine:
         counter: TokenCounter | None = None,
         min_sufficiency: float = 0.0,
         shown: ShownLines | None = None,
+        change: Change | None = None,
     ) -> ContextBuildResult: ...
 
     def build(
@@ -292,19 +294,21 @@ class ContextEngine:
         config: ContextConfig | None = None,
         min_sufficiency: float = 0.0,
         shown: ShownLines | None = None,
+        change: Change | None = None,
     ) -> ContextBuildResult | ContextPayload:
         """Build the context for a question: the best pieces of the workspace, inside the budget.
 
         A `ContextRequest` also names the user and the focus, and returns a payload of sections; `config` replaces the
         engine's `context_config` for this request. A context with a sufficiency below `min_sufficiency` says in its
-        first line that nothing here seems to answer. Lines that a session was `shown` are left out.
+        first line that nothing here seems to answer. Lines that a session was `shown` are left out. With
+        a `change` the context is what the change reaches.
         """
         if isinstance(question, ContextRequest):
             config = config or self.context_config
             return self._build_payload(question, counter, config, min_sufficiency)
         options = self._settled(options)
         filters = _with_options(filters or Filters(), options)
-        return PieceContextBuilder(self.searcher, self._cross_encoder).build(
+        return PieceContextBuilder(self.searcher, self._cross_encoder, change).build(
             question,
             options,
             filters=filters,

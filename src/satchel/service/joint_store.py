@@ -17,7 +17,7 @@ from satchel.ports.file_index import WordCounts
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
-    from satchel.models.block import Block
+    from satchel.models.block import Activity, Block
     from satchel.models.files import FileState
     from satchel.models.outline import OutlineBlock
     from satchel.ports.file_index import Candidate, NamedMention, StoredPiece, StoreQuery
@@ -163,6 +163,25 @@ class JointStore:
         """The whole text of a file as indexed, or None."""
         member, own_path = self._member_of(path, filters)
         return member.store.text_of(own_path, member.filters) if member else None
+
+    def files(self) -> dict[str, FileState]:
+        """The state of every indexed file, by path, whoever may read it."""
+        return {
+            self.labels.shown(root, path): state
+            for root, store in enumerate(self.stores)
+            for path, state in store.files().items()
+        }
+
+    def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
+        """The commits in the version histories with changes to files, newest first."""
+        member, own_path = self._member_of(path, filters) if path else (None, None)
+        found = [
+            replace(entry, block=self.labels.shown(root, entry.block))
+            for root, store, own in self._members(filters)
+            if member is None or root == member.root
+            for entry in store.activity(own, path=own_path, limit=limit)
+        ]
+        return sorted(found, key=lambda entry: entry.timestamp, reverse=True)[:limit]
 
     def texts(self, filters: Filters) -> Iterator[tuple[str, str | None, str]]:
         """The path, language and text of every readable file, store by store."""

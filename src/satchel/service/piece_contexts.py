@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from satchel.assembly.assemble import assemble_units
 from satchel.models.chunk import KnowledgeChunk
 from satchel.retrieval.freshness import lines_of, widened
+from satchel.retrieval.impact import ImpactSearcher, with_owners
 from satchel.retrieval.search import unit_packer
 from satchel.retrieval.sufficiency import judge, with_notice
 from satchel.service.sessions import with_shown, without_shown
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from satchel.models.results import ContextBuildResult
     from satchel.models.search import Filters, SearchHit
     from satchel.ports.cross_encoder import CrossEncoder
+    from satchel.retrieval.change import Change
+    from satchel.retrieval.impact import FindsHits
     from satchel.retrieval.search import Searcher
     from satchel.service.sessions import ShownLines
     from satchel.tokens.counter import TokenCounter
@@ -40,6 +43,8 @@ class PieceContextBuilder:
 
     searcher: Searcher
     cross_encoder: CrossEncoder | None = None
+    change: Change | None = None
+    """The change whose consequences are asked for."""
 
     def build(
         self,
@@ -75,7 +80,12 @@ class PieceContextBuilder:
     ) -> ContextBuildResult:
         store = self.searcher.store
         max_hits = max(_MIN_HITS, min(options.max_tokens // _BUDGET_TOKENS_PER_HIT, MAX_HITS))
-        found = self.searcher.search(question, top_k=max_hits, filters=filters)
+        finder: FindsHits = self.searcher
+        if self.change is not None:
+            question = self.change.words
+            finder = ImpactSearcher(self.searcher, self.change)
+            options = with_owners(options, self.change, store, filters)
+        found = finder.search(question, top_k=max_hits, filters=filters)
         new, old, options = without_shown(found.hits, shown, options)
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in new]
         units = None
@@ -86,7 +96,9 @@ class PieceContextBuilder:
         result = assemble_units(
             hits, options, query=question, counter=counter, cross_encoder=self.cross_encoder, units=units
         )
-        judged = judge(question, result, found.hits, store, filters) if new or not old else None
+        # What a change reaches is no answer that its words could be compared with.
+        is_judged = self.change is None and (new or not old)
+        judged = judge(question, result, found.hits, store, filters) if is_judged else None
         result = with_shown(result, old)
         return replace(result, notes=(*found.notes, *result.notes), sufficiency=judged)
 
@@ -116,6 +128,7 @@ class PieceContextBuilder:
                 "satchel.collector": "semantic",
                 "satchel.signals": hit.signals,
                 "satchel.passage": hit.is_passage,
+                "satchel.why": hit.why,
             },
         )
         return replace(chunk, expanded_context=expanded) if expanded is not None else chunk

@@ -26,6 +26,9 @@ MAX_EXPANDED_LINES: Final = 10_000
 ASK_MIN_SUFFICIENCY: Final = 0.1
 """Below this `ask` does not ask the model unless `min_sufficiency` says so: of the questions that their collection
 answers 1.5 % are below, of those put to a wrong one 64 % (docs/sufficiency.md)."""
+_LONG_TEXT_CHARS: Final = 200_000  # of a diff from an agent: some thousand changed lines
+CHANGE_QUESTION: Final = "What does this change reach?"
+"""The question of a diff or a stack trace that comes without one."""
 MAX_BUDGET_TOKENS: Final = 2_000_000
 """Twice the largest context window of today's models."""
 
@@ -45,6 +48,10 @@ class Kind(Enum):
     """The name of a model or an encoding; on the command line also a tokenizer's file."""
     MOMENT = auto()
     """A day, or a moment in ISO 8601."""
+    DIFF = auto()
+    """The text of a diff, or a revision; on the command line also `-` for stdin."""
+    TRACE = auto()
+    """A stack trace or a comment; on the command line its file, or `-`."""
     TEXTS = auto()
     GLOBS = auto()
     FRESH = auto()
@@ -89,7 +96,8 @@ class Option:
     """Declaration of an option of a question.
 
     `default` applies if the caller leaves the option out; on the surfaces `from_settings`, the setting of this name.
-    `least` and `most` bound numbers, `tool_range` bounds a model's values in MCP tools. A filter limits search results.
+    `least` and `most` bound numbers; `tool_range`, for texts `longest`, bounds a model's values in MCP tools. A filter
+    limits search results.
     """
 
     kind: Kind
@@ -105,6 +113,7 @@ class Option:
     least: int = 1
     most: int = 1_000
     tool_range: tuple[int, int] = (1, 50)
+    longest: int = 4_000
     is_filter: bool = False
 
 
@@ -124,6 +133,8 @@ def option(
 _EMPTY: Final = {
     Kind.FLAG: False,
     Kind.TEXT: "",
+    Kind.DIFF: "",
+    Kind.TRACE: "",
     Kind.TEXTS: (),
     Kind.GLOBS: (),
     Kind.MESSAGES: (),
@@ -144,9 +155,7 @@ _SUFFICIENCY_HELP: Final = (
     "ask the model (there the default is 0.1, and 0 always asks)."
 )
 _USER_HELP: Final = "User who asks, in a workspace with several users; only content that this user may read is used."
-_FRESH_HELP: Final = (
-    "Accept an index checked so many seconds ago, or `now`: compare every file, though no change was reported."
-)
+_FRESH_HELP: Final = "Accept an index checked so many seconds ago; `now` compares every file."
 _FOCUS_HELP: Final = "Block, page or path:line that the user works on; its surroundings are included, too."
 
 
@@ -307,6 +316,22 @@ class Question:
         is_filter=True,
     )
 
+    diff: str = option(
+        Kind.DIFF,
+        "What this change reaches (uses, tests, companions): a revision (HEAD, A..B), or a diff's text.",
+        Surface.BUILD | Surface.HTTP_CONTEXT | Surface.MCP_BUILD,
+        OptionScope.CHUNKS,
+        metavar="REV|-",
+        longest=_LONG_TEXT_CHARS,
+    )
+    trace: str = option(
+        Kind.TRACE,
+        "What this stack trace or review comment is about: its places, their callers and tests.",
+        Surface.BUILD | Surface.HTTP_CONTEXT | Surface.MCP_BUILD,
+        OptionScope.CHUNKS,
+        metavar="FILE|-",
+        longest=_LONG_TEXT_CHARS,
+    )
     session: str = option(
         Kind.TEXT,
         "Name of this conversation: leave out what it was shown before. Each agent needs a name of its own.",
@@ -321,12 +346,19 @@ class Question:
     )
 
     def __post_init__(self) -> None:
+        if self.is_about_change and self.query == "":
+            _set(self, "query", CHANGE_QUESTION)
         _check(self)
         if not isinstance(self.token_budget, TokenBudget | None):
             _set(self, "token_budget", as_count(InvalidOption, "token_budget", self.token_budget, 1))
         _set(self, "hints", self.hints or NO_HINTS)
         _set(self, "focus", self.focus or None)
         _set(self, "expand", _expansion(self.expand))
+
+    @property
+    def is_about_change(self) -> bool:
+        """True if the question is what a change reaches."""
+        return bool(self.diff or self.trace)
 
     @property
     def asks_a_workspace(self) -> bool:
@@ -423,6 +455,8 @@ class QuestionOptions(TypedDict, total=False):
     block_types: tuple[str, ...]
     since: str | datetime | None
     until: str | datetime | None
+    diff: str
+    trace: str
     session: str
     fresh: float | Literal["now"] | None
 
@@ -494,6 +528,8 @@ def _check(question: Question | ResearchQuestion) -> None:
                 _set(question, name, tuple(value or ()))
             case Kind.COUNT if value is not None:
                 _set(question, name, as_count(InvalidOption, name, value, option.least))
+            case Kind.TEXT | Kind.DIFF | Kind.TRACE:
+                as_text(InvalidOption, name, value)
             case Kind.SHARE if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):
                 raise InvalidOption(name, value, "must be a number from 0 to 1")
             case Kind.CHOICE if value is not None and value not in option.choices:

@@ -206,7 +206,8 @@ class SeveralRoots(Satchel):
         full_question = full_question.asked_by(self.caller.asking(full_question.user))
         notes = self._ready(full_question)
         filters = self._filters(views, full_question)
-        built: Context = PieceContextBuilder(self.roots.searcher).build(
+        change = answering.change_in(full_question, filters, lambda: self.roots.clients[self.roots.primary].root)
+        built: Context = PieceContextBuilder(self.roots.searcher, change=change).build(
             full_question.query,
             answering.options_for(self.settings, full_question),
             filters=filters,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAG: Final = re.compile(r"</?(?:details|summary|img|br|p|div|a|h\d|pre|code|sub|b|i)\b[^<>]{0,500}>", re.IGNORECASE)
@@ -35,11 +35,15 @@ _VERSION_LINE: Final = re.compile(
 )
 
 _LINKED_FILE: Final = re.compile(r"://[^\s/]+/[^\s/]+/[^\s/]+/(?:-/)?(?:blob|tree|raw)/[^\s/]+/([^\s#?()\[\]<>\"'`]+)")
-_PYTHON_FRAME: Final = re.compile(r"\bFile \"([^\"\n]{1,300})\", line \d+")
+_PYTHON_FRAME: Final = re.compile(r"\bFile \"(?P<path>[^\"\n]{1,300})\", line (?P<line>\d+)")
 _OTHER_FRAME: Final = re.compile(
-    r"(?<![\w./\\@\-])((?:[A-Za-z]:)?[\w./\\@\-]{1,300}\.[A-Za-z]{1,5})(?::\d+(?::\d+)?| in <?[\w.]+>?\()"
+    r"(?<![\w./\\@\-])(?P<path>(?:[A-Za-z]:)?[\w./\\@\-]{1,300}\.[A-Za-z]{1,5})"
+    r"(?:(?::|#L)(?P<line>\d+)(?::\d+)?| in <?[\w.]+>?\()"
 )
-_JAVA_FRAME: Final = re.compile(r"\bat ((?:[a-z_]\w*\.)+)\w[\w.$<>]*\((\w+\.(?:java|kt|scala|groovy))(?::\d+)?\)")
+_JAVA_FRAME: Final = re.compile(
+    r"\bat (?P<package>(?:[a-z_]\w*\.)+)\w[\w.$<>]*\((?P<path>\w+\.(?:java|kt|scala|groovy))(?::(?P<line>\d+))?\)"
+)
+_MAX_LINE_DIGITS: Final = 9
 _MAX_FRAMES: Final = 40  # the innermost of a deep recursion tell where it failed
 
 
@@ -55,17 +59,41 @@ def linked_files(text: str) -> list[str]:
     return [match[1] for match in _LINKED_FILE.finditer(text)]
 
 
+class Frame(NamedTuple):
+    """A place in a file that a stack trace or a comment names; line 0 where it names only the file."""
+
+    path: str
+    line: int
+
+
 def trace_files(text: str) -> tuple[str, ...]:
     """The files of the stack traces in a text, the innermost frame first, each once, with `/` between folders."""
-    frames = [*_innermost_first(text)][:_MAX_FRAMES]
-    return tuple(dict.fromkeys(frame.replace("\\", "/") for frame in frames))
+    return tuple(dict.fromkeys(frame.path for frame in trace_frames(text)))
 
 
-def _innermost_first(text: str) -> Iterator[str]:
+def trace_frames(text: str) -> tuple[Frame, ...]:
+    """The frames of the stack traces in a text, the innermost first, with `/` between folders."""
+    return tuple([*_innermost_first(text)][:_MAX_FRAMES])
+
+
+def _innermost_first(text: str) -> Iterator[Frame]:
     # Python prints the innermost frame last, other languages print it first.
-    for match in reversed([*_PYTHON_FRAME.finditer(text)]):
-        yield match[1]
-    for match in _JAVA_FRAME.finditer(text):
-        yield match[1].replace(".", "/") + match[2]
-    for match in _OTHER_FRAME.finditer(text):
-        yield match[1]
+    matches = [*reversed([*_PYTHON_FRAME.finditer(text)]), *_JAVA_FRAME.finditer(text), *_OTHER_FRAME.finditer(text)]
+    for match in matches:
+        named = match.groupdict("")
+        path = named.get("package", "").replace(".", "/") + named["path"].replace("\\", "/")
+        yield Frame(path, int(named["line"][:_MAX_LINE_DIGITS] or 0))
+
+
+_SAME_PARTS: Final = 2  # the name and a folder: a name alone is that of many files
+
+
+def shared_ending(path: str, elsewhere: str) -> int:
+    """How many parts at the end of a path and of a path of another machine are the same; 0 for different files.
+
+    They are the same file if the name and a folder are the same, or all of the shorter path.
+    """
+    ours, theirs = path.split("/")[::-1], elsewhere.split("/")[::-1]
+    pairs = zip(ours, theirs, strict=False)
+    same = next((count for count, (own, other) in enumerate(pairs) if own != other), min(len(ours), len(theirs)))
+    return same if same >= min(_SAME_PARTS, len(ours), len(theirs)) else 0

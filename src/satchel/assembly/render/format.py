@@ -287,11 +287,12 @@ class TextFormat(Format):
     def place(self, piece: Piece, lines: tuple[int, int] | None) -> str:
         """`page 3`, `line 5` or `lines 5-8`; `lines 5-8 of 20` for a part of a file without a name of its own."""
         if not lines:
-            return page_of(piece)
+            return ", ".join(filter(None, (page_of(piece), heading_text(piece.lead.why))))
         words, lead = line_words(*lines), piece.lead
         if self.is_named and lead.of_lines:
             words += f" of {lead.of_lines}"
-        return ", ".join(filter(None, (words, elided_words(lead.elided), copies_words(lead.copies))))
+        facts = (words, elided_words(lead.elided), copies_words(lead.copies), heading_text(lead.why))
+        return ", ".join(filter(None, facts))
 
     def _block_heading(self, piece: Piece) -> str:
         """`[3] [page title] [type] (path, date)`: the line above a block."""

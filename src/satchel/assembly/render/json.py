@@ -137,6 +137,7 @@ class JsonFormat(Format):
             "endLine": last,
             "elided": item.elided or None,
             "copies": list(item.copies) or None,
+            "why": item.why or None,
             "page": item.page or None,
             "language": item.language or None,
             "relevance": piece.relevance if self.options.include_scores else None,

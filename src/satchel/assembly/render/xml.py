@@ -119,6 +119,7 @@ class XmlFormat(Format):
             "lines": f"{lines[0]}-{lines[1]}" if lines else None,
             "elided": item.elided or None,
             "copies": ", ".join(item.copies) or None,
+            "why": item.why or None,
             "page": item.page or None,
             "language": item.language or None,
         }
