@@ -26,6 +26,7 @@
     ├── EmbedderUnavailable     the embedder cannot be used here
     ├── LanguageModelUnavailable the language model cannot be used here
     ├── ServerUnavailable       a Satchel server cannot be reached or gives an invalid answer
+    ├── PlatformUnsupported     folders cannot be indexed on this system
     ├── ExtraMissing            a feature needs packages that are not installed
     ├── UnknownBlock            no file or block in the index has the id
     │   └── AmbiguousBlock      several blocks have the name
@@ -336,6 +337,17 @@ class UnknownPage(SatchelError, ValueError):
         super().__init__(f"document {shown(doc_id)}, page {shown(page)}: the library has no such page")
         self.doc_id = doc_id
         self.page = page
+
+
+class PlatformUnsupported(SatchelError):
+    """Folders cannot be indexed on this system, which has no file locks or sandbox that Satchel knows."""
+
+    def __init__(self, system: str) -> None:
+        super().__init__(
+            f"folders can be indexed on Linux and macOS only, and this is {shown(system)}: run Satchel in WSL or in a "
+            "container; packing your own hits (assemble), counting tokens, verify and the client of a server work here"
+        )
+        self.system = system
 
 
 class LibraryUnavailable(SatchelError):

@@ -1008,6 +1008,7 @@ MADE: dict[type[SatchelError], SatchelError] = {
     errors.ExtraMissing: errors.ExtraMissing("reading", "documents"),
     errors.UnknownBlock: errors.UnknownBlock("x", ["srv/secret"]),
     errors.AmbiguousBlock: errors.AmbiguousBlock("x", ["readable-1", "readable-2"]),
+    errors.PlatformUnsupported: errors.PlatformUnsupported("win32"),
     errors.LibraryUnavailable: errors.LibraryUnavailable("/srv/secret", "x"),
     errors.LibraryMismatch: errors.LibraryMismatch("/srv/secret", "x"),
     errors.UnknownPage: errors.UnknownPage("x", 3),

@@ -47,6 +47,7 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.UnknownBlock: Exit.NOTHING_FOUND,
     errors.AmbiguousBlock: Exit.USAGE,
     errors.LibraryUnavailable: Exit.ERROR,
+    errors.PlatformUnsupported: Exit.ERROR,
     errors.LibraryMismatch: Exit.ERROR,
     errors.UnknownPage: Exit.NOTHING_FOUND,
 }

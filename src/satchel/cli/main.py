@@ -20,6 +20,7 @@ _COMMANDS = {
     "ask": "satchel.cli.ask:ask_command",
     "assemble": "satchel.cli.assemble:assemble_command",
     "build": "satchel.cli.build:build_command",
+    "completion": "satchel.cli.completion:completion_command",
     "clear": "satchel.cli.index:clear_command",
     "doctor": "satchel.doctor.checkup:doctor_command",
     "eval": "satchel.evaluation.command:eval_command",
@@ -45,8 +46,7 @@ _COMMANDS = {
     "workspace": "satchel.cli.workspace:workspace_group",
 }
 
-# Sections of the help, in order; commands without a section come last.
-_SECTIONS = {
+SECTIONS = {
     "Ask a folder": ("build", "ask", "search", "find", "explain", "expand", "verify"),
     "Ask documents": ("research", "page"),
     "Manage the index": ("index", "status", "secrets", "doctor", "clear", "migrate"),
@@ -54,7 +54,9 @@ _SECTIONS = {
     "Manage blocks and access": ("workspace", "postgres"),
     "Use your own hits": ("assemble", "tokens"),
     "Measure": ("eval",),
+    "Set up your shell": ("completion",),
 }
+"""Sections of the help, in order; commands without a section come last."""
 
 
 class _Commands(click.Group):
@@ -79,8 +81,8 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands in sections by purpose, with the commands for beginners first."""
-        listed = {name for names in _SECTIONS.values() for name in names}
-        sections = {**_SECTIONS, "More": tuple(name for name in self.list_commands(ctx) if name not in listed)}
+        listed = {name for names in SECTIONS.values() for name in names}
+        sections = {**SECTIONS, "More": tuple(name for name in self.list_commands(ctx) if name not in listed)}
         for title, names in sections.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             rows = [(name, command.get_short_help_str(80)) for name, command in commands if command is not None]

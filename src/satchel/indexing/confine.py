@@ -10,7 +10,6 @@ import ctypes
 import errno
 import os
 import platform
-import resource
 import signal
 import struct
 import sys
@@ -45,6 +44,8 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 def confine(memory_bytes: int) -> bool:
     """Give up the network, writing files, and memory beyond a limit, for good; True if the kernel enforces the ban."""
+    import resource
+
     # Address space is more than memory: libraries reserve what they never touch. The parent watches what is touched.
     for limit, value in (
         (resource.RLIMIT_AS, memory_bytes * 2 + (1 << 30)),

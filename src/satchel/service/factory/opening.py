@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,6 +16,7 @@ from satchel.errors import (
     IndexBusy,
     InvalidOption,
     MoveUnfinished,
+    PlatformUnsupported,
     WorkspaceMissing,
 )
 from satchel.models.options import DEFAULT_CONTEXT_CONFIG, with_changes
@@ -110,6 +112,8 @@ def _no_writer(folder: Path) -> Iterator[None]:
     except OSError:  # never written, or on a read-only medium
         yield
         return
+    import fcntl
+
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -229,6 +233,8 @@ def open_engine(
 
     Settings come from the user's and the project's files and the environment; keyword arguments override them.
     """
+    if find_spec("fcntl") is None:
+        raise PlatformUnsupported(sys.platform)
     if isinstance(language_model, str):
         changed["language_model"], language_model = language_model, None
     settings = settings or settings_at(path, changed)

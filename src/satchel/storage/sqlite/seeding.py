@@ -6,7 +6,6 @@ their own) is never copied. Every file counts as unread after the copy: the next
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -174,6 +173,8 @@ def _connected(folder: Path) -> apsw.Connection:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the write lock of another index; raises BlockingIOError if its writer is at work."""
+    import fcntl
+
     handle = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
@@ -227,6 +226,8 @@ class EmbeddedStore(RelationalReader):
             finally:
                 self._writing.now = False
                 os.ftruncate(handle, 0)
+                import fcntl
+
                 # Closing is not enough: a child process just forked by another thread holds the handle until exec.
                 fcntl.flock(handle, fcntl.LOCK_UN)
         finally:
@@ -467,6 +468,8 @@ class EmbeddedStore(RelationalReader):
 
 def _take_lock(handle: int, wait: float) -> bool:
     """Acquire the lock within `wait` seconds; True on success."""
+    import fcntl
+
     until = time.monotonic() + wait
     while True:
         with suppress(BlockingIOError):
