@@ -49,6 +49,9 @@ for _step in ("connect", "read", "write", "pool"):
     setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _step, HANG_SECONDS)
 
 
+# Haystack reports its use to its makers unless it is told not to, before it is imported.
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+
 TOGETHER = {
     "tests/integrations/test_chroma.py": "chroma",
     "tests/integrations/test_embedders.py": "models",
