@@ -136,10 +136,10 @@ def test_a_pipeline_of_haystack_retrieves_and_is_kept(
     from satchel.integrations.frameworks.haystack_retriever import SatchelRetriever
 
     pipeline = Pipeline()
-    pipeline.add_component("retriever", SatchelRetriever(str(folder), top_k=2))
+    pipeline.add_component("retriever", SatchelRetriever(str(folder), satchel.open, top_k=2))
     monkeypatch.setenv("SATCHEL_INDEX_DIR", str(folder.parent / "own-index"))
-    module = "satchel.integrations.frameworks.haystack_retriever"  # Haystack loads no other code unasked
-    kept = Pipeline.loads(pipeline.dumps(), allowed_modules=[module])
+    # Haystack loads no code but its own unasked.
+    kept = Pipeline.loads(pipeline.dumps(), allowed_modules=["satchel"])
     (first, *_) = kept.run({"retriever": {"query": QUESTION}})["retriever"]["documents"]
     assert (first.meta["file_path"], first.meta["start_line"]) == ("retry.py", 1)
     assert "min(60" in first.content
@@ -147,3 +147,5 @@ def test_a_pipeline_of_haystack_retrieves_and_is_kept(
     assert packed[0].meta["number"] == 1
     with pytest.raises(TypeError, match="cannot be serialized"):
         SatchelRetriever(client).to_dict()
+    with pytest.raises(TypeError, match="needs what opens it"):
+        SatchelRetriever("folder")
