@@ -456,7 +456,7 @@ def test_the_description_has_examples_that_work(api: Api) -> None:
     assert routes == {
         "/v1/context", "/v1/ask", "/v1/search", "/v1/find", "/v1/expand", "/v1/verify", "/v1/blocks",
         "/v1/blocks/{block_id}", "/v1/activity", "/v1/documents", "/v1/documents/{path}", "/v1/pages", "/v1/status",
-        "/v1/index", "/health",
+        "/v1/contents", "/v1/index", "/health",
         "/metrics",
         "/api/research/ask", "/v1/research",
     }  # fmt: skip

@@ -49,6 +49,7 @@ _ROUTES = (
     "DELETE /v1/documents/{path}",
     "GET /v1/pages",
     "GET /v1/status",
+    "GET /v1/contents",
     "GET /v1/index",
     "POST /v1/index",
     "POST /api/research/ask",

@@ -122,7 +122,8 @@ def fill(store: PostgresStore, default: DefaultAccess) -> None:
             put(writer, _file(label, readers))
         for label, parent in (("top", None), ("mine", "top"), ("closed", "mine"), ("staffed", None), ("free", None)):
             block = Block(
-                id=id_of(label), type="todo", title=f"hush_{label}_title", content=f"hush_{label}_text about retry",
+                id=id_of(label), type="page" if label == "top" else "todo",
+                title=f"hush_{label}_title", content=f"hush_{label}_text about retry",
                 parent=parent and id_of(parent), position=len(label), last_modified=NOON,
                 metadata={"due": "2026-11-20", "note": f"hush_{label}_meta"},
             )  # fmt: skip
@@ -814,6 +815,7 @@ FOR_READERS: dict[str, Reading] = {
     "texts": lambda s, f: list(s.texts(f)),
     "definitions": lambda s, f: [s.definitions(f"hush_{label}_0", f) for label in READERS],
     "mentions_of": lambda s, f: (s.mentions_of("hush_shared_0", f), s.mentions_of("retry", f)),
+    "pages": lambda s, f: s.pages(f),
     "tasks": lambda s, f: (s.tasks(f), s.tasks(f, done=False, due_before=NOON, due_after=NOON)),
     "activity": lambda s, f: (s.activity(f), each(lambda one: s.activity(f, path=one), PATHS[:2])),
     "recent": lambda s, f: (

@@ -163,7 +163,7 @@ def test_a_question_shows_its_pieces_their_reasons_and_the_exact_text(files: Sit
     with visiting(files) as visit:
         page = visit.page
         visit.shoot("welcome")
-        assert page.locator(".example").count() == 3
+        expect(page.locator(".example").first).to_contain_text("How does ")  # made from what is here
         assert "Indexed: 8 files" in page.inner_text(".index-line")
         answer = visit.ask("which ships wait in the harbour", budget="700")
         assert page.locator(".card").count() == len(answer["sources"]) > 1
@@ -1071,3 +1071,89 @@ def test_every_fate_reason_and_signal_has_words() -> None:
     words = (WEB / "words.js").read_text("utf-8")
     for name in [*Fate, *Reason, *feature_meanings()]:
         assert re.search(rf'^\s*(export const FATES = .*\b{name}:|"?{re.escape(name)}"?: ")', words, re.MULTILINE), name
+
+
+# -- what there is
+
+
+def test_examples_are_made_from_what_is_there(visiting: Visitors, files: Site, team: Site) -> None:
+    with visiting(files) as visit:
+        expect(visit.page.locator(".example").first).to_have_text(re.compile(r"How does \w+"))
+        assert visit.page.locator(".example").count() <= 5
+        with visit.page.expect_response("**/v1/context") as answered:
+            visit.page.locator(".example").first.click()
+        assert answered.value.json()["sources"]
+    with visiting(team, caller=ANN) as visit:
+        expect(visit.page.locator(".examples")).to_contain_text("What do we know about")
+
+
+def test_people_browse_and_open_and_focus_on_what_they_may_read(visiting: Visitors, team: Site) -> None:
+    with visiting(team, caller=ANN) as visit:
+        page = visit.page
+        page.click("#open-browse")
+        dialog = page.locator("dialog[open]")
+        expect(dialog.locator(".browse-open").first).to_be_visible()
+        assert "Salaries" in dialog.inner_text()
+        page.fill(".browse-filter", "launch")
+        expect(dialog.locator(".browse-open")).to_have_count(1)
+        dialog.get_by_role("button", name="Focus on").click()
+        assert page.input_value("#focus") == "launch"
+        page.click("#open-browse")
+        page.fill(".browse-filter", "launch")
+        dialog.locator(".browse-open").click()
+        expect(page.locator("dialog.source")).to_contain_text("Launch")
+        page.keyboard.press("Escape")
+        assert page.locator("#focus-options option").count() > 1
+    with visiting(team, caller=Caller(user=User(id="eve"))) as visit:
+        visit.page.click("#open-browse")
+        expect(visit.page.locator(".browse-list")).to_contain_text("Notes")
+        assert "Salaries" not in visit.page.locator("dialog[open]").inner_text()
+
+
+def test_a_file_that_is_dropped_is_uploaded_and_found(visiting: Visitors, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a.md").write_text("# Quay\n\nA quay.\n")
+    with browsing.site(tmp_path / "root", tmp_path / "index") as site:
+        site.local_client.index()
+        with visiting(site, viewport=DESKTOP) as visit:
+            page = visit.page
+            expect(page.locator("#index-said")).to_have_text("1 file")
+            with page.expect_response("**/v1/documents/**") as answered:
+                page.evaluate(
+                    """() => {
+                        const carried = new DataTransfer();
+                        carried.items.add(new File(["# Dredger\\n\\nThe dredger works at night.\\n"], "dredger.md"));
+                        dispatchEvent(new DragEvent("drop", {dataTransfer: carried, cancelable: true}));
+                    }"""
+                )
+            assert answered.value.ok
+            assert (tmp_path / "root" / "uploads" / "dredger.md").exists()
+            expect(page.locator("#index-said")).to_have_text("2 files")
+            assert "night" in visit.ask("when does the dredger work?")["text"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_in_the_way_of_those_who_do_not_see(
+    visiting: Visitors, files: Site, team: Site, scheme: Literal["light", "dark"]
+) -> None:
+    """The rules of axe-core, on every view of the page."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def check(visit: Visit, where: str) -> None:
+        found = Axe().run(visit.page, options={"resultTypes": ["violations"]})
+        said = [(each["id"], [node["html"][:160] for node in each["nodes"]]) for each in found.response["violations"]]
+        assert not said, f"{where}: {said}"
+
+    with visiting(files, color_scheme=scheme, reduced_motion="reduce") as visit:
+        expect(visit.page.locator(".example").first).to_contain_text("How does")
+        check(visit, "welcome")
+        visit.ask("how do retries back off?")
+        check(visit, "result")
+        for opens in ("#open-browse", "#open-index", "#open-history", "#open-keys"):
+            visit.page.click(opens)
+            expect(visit.page.locator("dialog[open] h2")).to_be_visible()
+            check(visit, opens)
+            visit.page.keyboard.press("Escape")
+    with visiting(team, color_scheme=scheme, reduced_motion="reduce", caller=ANN) as visit:
+        visit.ask("when is the launch?")
+        check(visit, "workspace")

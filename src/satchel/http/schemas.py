@@ -513,6 +513,24 @@ class BlockAnswer(AnswerModel):
     children: list[dict[str, Any]]
 
 
+class NamedRow(AnswerModel):
+    """Something that can be opened, or focused on, by its id; the detail is a path, a type or a day."""
+
+    id: str
+    title: str
+    detail: str
+
+
+class ContentsAnswer(AnswerModel):
+    """What the caller may read, at most 500 of each kind."""
+
+    documents: list[NamedRow]
+    notes: list[NamedRow]
+    tasks: list[NamedRow]
+    files: list[str]
+    questions: list[str]
+
+
 class DocumentRow(AnswerModel):
     """A document with pages; copies of the same content have the same `doc_id`."""
 

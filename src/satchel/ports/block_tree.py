@@ -71,6 +71,9 @@ class BlockTree(Protocol):
     def named(self, name: str, filters: Filters, *, limit: int = 20) -> list[Block]:
         """The blocks that people call so: by title, alias or path, or by the beginning of their id."""
 
+    def pages(self, filters: Filters, *, limit: int = 50) -> list[Block]:
+        """The pages, databases, boards and sessions, by title."""
+
     def tasks(
         self,
         filters: Filters,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from satchel.ports.language_model import LanguageModel
     from satchel.research.library import WorkspaceLibrary
     from satchel.service.auto_index import Fresh, Report, Watch
+    from satchel.service.contents import Contents
     from satchel.service.engine import ContextEngine
     from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer
@@ -256,6 +257,12 @@ class LocalSatchel(Satchel):
     def language_model(self) -> LanguageModel | None:
         """The language model for answers, if one is set."""
         return self.engine.language_model
+
+    def contents(self) -> Contents:
+        """What the caller may read: documents, notes, tasks and files, and questions about them."""
+        from satchel.service.contents import contents_of
+
+        return contents_of(self.engine.store, self.filters(), self.engine.now())
 
     def file_paths(self) -> list[str]:
         """The paths of all indexed files, in order; empty unless the caller may read all of them."""

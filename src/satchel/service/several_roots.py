@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from satchel.research.library import WorkspaceLibrary
     from satchel.retrieval.search import Searcher
     from satchel.service.auto_index import Fresh, Report, Watch
+    from satchel.service.contents import Contents
     from satchel.service.engine import ContextEngine
     from satchel.service.local_client import LocalSatchel
     from satchel.service.question import QuestionOptions, ResearchOptions
@@ -406,6 +408,17 @@ class SeveralRoots(Satchel):
         if not readable and refusal is not None:
             raise refusal
         return readable
+
+    def contents(self) -> Contents:
+        """What the caller may read in all roots; paths and ids begin with the label of their root."""
+        from satchel.service.contents import contents_of, joined
+
+        labels = self.roots.labels
+        found = [
+            contents_of(view.engine.store, view.filters(), view.engine.now()).under(partial(labels.shown, root))
+            for root, view in self._readable().items()
+        ]
+        return joined(found)
 
     def _only_folder(self) -> LocalSatchel:
         if self.roots.folders > 1:

@@ -92,6 +92,17 @@ export async function pagePicture(document, page, user, signal) {
   }
 }
 
+/** What there is to ask about. @param {string | undefined} user */
+export async function contents(user) {
+  return json(await answer(`/v1/contents${user ? `?${new URLSearchParams({ user })}` : ""}`));
+}
+
+/** Upload a file and index it. @param {File} file */
+export async function upload(file) {
+  const headers = { "Content-Type": "application/octet-stream" };
+  return json(await answer(`/v1/documents/${encodeURIComponent(file.name)}`, { method: "PUT", headers, body: file }));
+}
+
 export async function status() {
   return json(await answer("/v1/status"));
 }

@@ -59,6 +59,12 @@ export function fillQuestion(query) {
   byId("query").value = query;
 }
 
+/** Work on something; the question is next. @param {string} id */
+export function fillFocus(id) {
+  byId("focus").value = id;
+  toQuestion();
+}
+
 export function toQuestion() {
   const query = byId("query");
   query.focus();

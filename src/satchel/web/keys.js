@@ -11,6 +11,7 @@ const TABLE = [
   ["↓  ↑", "the same, when a piece has the focus"],
   ["c", "copy the finished text"],
   ["x", "compare with another build"],
+  ["b", "browse what there is"],
   ["h", "history"],
   ["?", "this table"],
   ["Escape", "close a dialog; leave a field"],

@@ -3,6 +3,7 @@
 import * as address from "./address.js";
 import * as api from "./api.js";
 import * as ask from "./ask.js";
+import * as browse from "./browse.js";
 import { comparison } from "./compare.js";
 import { announce, byId, counted, figure } from "./dom.js";
 import * as historyPanel from "./history.js";
@@ -140,6 +141,7 @@ function askFor(query) {
   if (told) build(told);
 }
 
+const openBrowse = () => browse.openBrowse(ask.fillFocus);
 const openIndex = () => upkeep.openIndex(loggedOut);
 const openHistory = () =>
   historyPanel.openHistory({
@@ -162,6 +164,7 @@ ask.begin(
   ) !== JSON.stringify(current.asked) && build(told),
 );
 historyPanel.begin();
+browse.begin();
 upkeep.begin();
 keys.begin({
   "/": ask.toQuestion,
@@ -169,11 +172,13 @@ keys.begin({
   k: () => view?.step(-1),
   c: () => view?.copy(),
   x: () => current && view && compare(current, null),
+  b: openBrowse,
   h: openHistory,
   "?": keys.openKeys,
 });
 turnedBy(byId("theme"));
 byId("open-index").addEventListener("click", openIndex);
+byId("open-browse").addEventListener("click", openBrowse);
 byId("open-history").addEventListener("click", openHistory);
 byId("open-keys").addEventListener("click", keys.openKeys);
 put(welcome(askFor, openIndex));

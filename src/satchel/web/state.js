@@ -1,5 +1,7 @@
 /** What the session knows: its builds (in memory alone), the questions, the workspace's status. */
 
+import { counted } from "./dom.js";
+
 /** @typedef {import("./model.js").Build} Build */
 
 const KEPT = "satchel.questions";
@@ -74,6 +76,12 @@ export function learn(status) {
 
 export function status() {
   return known;
+}
+
+/** How much there is: files, and in a workspace of notes its blocks. */
+export function size() {
+  const { files = 0, blocks = 0 } = known ?? {};
+  return files ? counted(files, "file") : counted(blocks, "block");
 }
 
 /** Only an owner is told how much there is. */

@@ -3,11 +3,13 @@
  */
 
 import { Problem, logIn } from "./api.js";
+import { contents } from "./browse.js";
 import { button, counted, el, figure, foreign } from "./dom.js";
 import * as state from "./state.js";
 import { ADVICE } from "./words.js";
 
-const EXAMPLES = ["How do I get started?", "Where are errors handled?", "What is left to do?"];
+/** Until the workspace has suggested its own. */
+const EXAMPLES = ["How do I get started?", "What is left to do?"];
 
 /** Words with `code` in them. @param {string} words */
 function coded(words) {
@@ -16,7 +18,18 @@ function coded(words) {
 
 /** @param {(query: string) => void} ask @param {() => void} openIndex */
 export function welcome(ask, openIndex) {
-  const made = el(
+  const examples = el("ul", { class: "examples" });
+  const suggest = () => {
+    const questions = contents()?.questions ?? [];
+    examples.replaceChildren(
+      ...(questions.length ? questions : EXAMPLES).map((query) =>
+        el("li", {}, button(foreign(query), () => ask(query), { class: "example" })),
+      ),
+    );
+  };
+  suggest();
+  state.watch(suggest, examples);
+  return el(
     "section",
     { class: "state welcome" },
     el("h2", { text: "See what a model would read" }),
@@ -26,14 +39,9 @@ export function welcome(ask, openIndex) {
         "Ask a question. Satchel finds the pieces of this folder that answer it, packs them into a budget of tokens, " +
         "and shows which pieces were included or left out, and why.",
     }),
-    el(
-      "ul",
-      { class: "examples" },
-      EXAMPLES.map((query) => el("li", {}, button(query, () => ask(query), { class: "example" }))),
-    ),
+    examples,
     indexLine(openIndex),
   );
-  return made;
 }
 
 /** @param {() => void} openIndex */
@@ -51,7 +59,7 @@ function indexLine(openIndex) {
         button("Index it now", openIndex, { class: "link" }),
       );
     } else if (state.isOwner()) {
-      line.textContent = `Indexed: ${counted(known.files, "file")}, ${counted(known.pieces, "piece")}.`;
+      line.textContent = `Indexed: ${state.size()}.`;
     } else line.textContent = "The folder is indexed.";
   };
   fill();

@@ -61,7 +61,7 @@ export function begin() {
 function inShort(known) {
   if (known.indexing) return known.of ? `Indexing ${figure(known.done)} of ${figure(known.of)}` : "Indexing";
   if (!known.generation) return "Not indexed";
-  return state.isOwner() ? counted(known.files, "file") : "Indexed";
+  return state.isOwner() ? state.size() : "Indexed";
 }
 
 /** @param {() => void} loggedOut */

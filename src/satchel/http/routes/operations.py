@@ -19,6 +19,7 @@ from satchel.errors import SatchelError
 from satchel.http import schemas
 from satchel.http.problems import problem_for
 from satchel.http.routes.requests import as_events, as_json, caller_of, describe, event, satchel_for, wants, work_of
+from satchel.models.request import User
 from satchel.service.auto_index import IndexState
 
 router = APIRouter(prefix="/v1", tags=["index"])
@@ -40,6 +41,13 @@ async def status(request: Request) -> Response:
     """Content of the index and progress of indexing; only the owner gets counts."""
     client = satchel_for(request)
     return await work_of(request).long(lambda: as_json(client.status().to_dict()))
+
+
+@router.get("/contents", **describe("What there is to ask about", schemas.ContentsAnswer, 422, 503))
+async def contents(request: Request, user: schemas.Name | None = None) -> Response:
+    """The documents, notes, open tasks and files that the caller may read, and questions that they suggest."""
+    client = satchel_for(request, User(id=user) if user else None)
+    return await work_of(request).long(lambda: as_json(client.contents().to_dict()))
 
 
 @router.get("/index", **describe("Progress of an index run", schemas.Progress))

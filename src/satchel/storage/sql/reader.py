@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import Any, Final
 
-from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind, Record
+from satchel.models.block import PAGE_TYPES, Action, Activity, Block, BlockType, Link, LinkKind, Record
 from satchel.models.files import kind_of
 from satchel.models.search import Filters
 from satchel.ports.block_tree import Step, steps_from
 from satchel.ports.transfer import TransferReader
 from satchel.storage.sql.file_reader import QUERIES, FileReader, file_key, text_of_file
-from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, conditions, decoded, encoded, known_id
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, conditions, decoded, encoded, known_id, marks
 from satchel.storage.sql.table_transfer import SqlTransferReader, records
 from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 
@@ -337,6 +337,12 @@ class RelationalReader(FileReader):
         with self._readable(filters) as rows:
             found = Tree(rows).listed(called, values_of_all, "node.id", limit)
             return found or Tree(rows).listed("substr(node.id, 1, ?) = ?", (len(key), key), "node.id", limit)
+
+    def pages(self, filters: Filters, *, limit: int = 50) -> list[Block]:
+        """The pages, databases, boards and sessions, by title."""
+        types = sorted(PAGE_TYPES)
+        with self._readable(filters) as rows:
+            return Tree(rows).listed(f"node.type IN ({marks(types)})", types, "node.title, node.id", limit)
 
     def tasks(
         self,
