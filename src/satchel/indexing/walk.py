@@ -169,7 +169,7 @@ class DocumentPolicy(NamedTuple):
         return extension_of(path) in self.extensions
 
 
-READER_VERSION: Final = 1
+READER_VERSION: Final = 2
 """Increased when the readers change enough that stored documents should be read again."""
 
 

@@ -16,9 +16,18 @@ from typing import Any, Final
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError, XMLParser, XMLPullParser, fromstring
 
-from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
+from satchel.indexing.documents import equations
+from satchel.indexing.documents.charts import with_charts
+from satchel.indexing.documents.paging import (
+    cut_tables,
+    first_heading,
+    into_pages,
+    parted_tables,
+    without_empty_columns,
+)
 from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.tidy import CannotRead, captions_in, decoded, one_line, tidy, without_pictures
+from satchel.indexing.documents.web_pages import main_content
 from satchel.indexing.documents.zips import (
     BROKEN,
     Illustrated,
@@ -166,6 +175,9 @@ def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
             if len(numbers) != len(slides):
                 return slides
             by_number = dict(zip(sorted(numbers.values()), slides, strict=True))
+            for number, slide in by_number.items():
+                markdown = with_charts(slide.page.markdown, archive, number)
+                by_number[number] = slide._replace(page=slide.page._replace(markdown=markdown))
             for number, notes in _notes(archive, by_number):
                 slide = by_number[number]
                 markdown = f"{slide.page.markdown}\n\nSpeaker notes: {notes}".lstrip("\n")
@@ -253,14 +265,14 @@ def read_office(source: DocumentSource) -> Document:
         check_zip(data)
     if kind == "html":
         return read_web_page(data)
-    result = extract(kind, data)
+    result = extract(kind, equations.with_marks(data) if kind == "docx" else data)
     unit = DOCUMENT_KINDS.get(kind).unit
     if unit in (PageUnit.SLIDE, PageUnit.SHEET):
         pages = list(_own_pages(kind, result))
         pages = in_shown_order(data, pages) if kind == "pptx" else pages
     else:
         content = without_marks(tidy(result.content), at_ends=kind == "docx") if kind in _WITH_MARKS else result.content
-        content = in_levels(data, content) if kind == "docx" else content
+        content = in_levels(data, equations.in_place(content)) if kind == "docx" else content
         pages = _sections(content, _FOLDERS.get(kind, ""))
     if kind not in _ZIPPED:
         pages = [Illustrated(page) for page, _ in pages]
@@ -285,7 +297,7 @@ def read_web_page(data: bytes) -> Document:
     if _ENTITIES.search(data):
         raise CannotRead("declares XML entities, which can expand without limit")
     text = decoded(data)
-    result = extract("html", text.encode())
+    result = extract("html", main_content(text).encode())
     pages = tuple(page for page, _ in _sections(result.content))
     return Document(pages, title_of(text) or first_heading(tidy(result.content)))
 
@@ -368,7 +380,7 @@ def _escaped(name: str) -> str:
 
 def _page(number: int, text: str, name: str, kind: str) -> Illustrated:
     markdown, pictures = without_pictures(tidy(text))
-    markdown = cut_tables(without_empty_columns(tidy(markdown)))
+    markdown = cut_tables(without_empty_columns(parted_tables(tidy(markdown))))
     page = Page(number, markdown, name or first_heading(markdown), captions_in(markdown), pictures=pictures)
     return Illustrated(page, places_in(text, _FOLDERS.get(kind, "")))
 

@@ -93,6 +93,58 @@ def cut_tables(markdown: str, most_rows: int = _MAX_TABLE_ROWS) -> str:
     return _with_tables(markdown, cut)
 
 
+def parted_tables(markdown: str) -> str:
+    """The Markdown with the tables of a sheet apart, where rows without text stand between them."""
+
+    def parted(table: list[str]) -> list[str]:
+        rows = [_cells(line) for line in (table[0], *table[2:])]
+        parts: list[list[list[str]]] = [[]]
+        for row in rows:
+            if any(row):
+                parts[-1].append(row)
+            elif parts[-1]:
+                parts.append([])
+        parts = [part for part in parts if part]
+        if not parts or (len(parts) == 1 and len(parts[0]) == len(rows)):
+            return table
+        joined: list[list[list[str]]] = []
+        for part in parts:
+            if joined and not _is_another_table(joined[-1], part):
+                joined[-1] += part
+            else:
+                joined.append(part)
+        out: list[str] = []
+        for part in joined:
+            out += ["", *_lines_of(part)] if out else _lines_of(part)
+        return out
+
+    return _with_tables(markdown, parted)
+
+
+def _is_another_table(above: list[list[str]], below: list[list[str]]) -> bool:
+    """True if rows below a gap have a header of their own, stand in other columns, or are a line of text."""
+    columns, others = ({at for row in rows for at, cell in enumerate(row) if cell} for rows in (above, below))
+    first = [cell for cell in below[0] if cell]
+    if not others <= columns or len(first) == 1:
+        return True
+    is_header = len(below) > 1 and not any(_AMOUNT.fullmatch(cell) for cell in first)
+    has_amounts = any(_AMOUNT.fullmatch(cell) for row in below[1:] for cell in row if cell)
+    return is_header and has_amounts
+
+
+def _lines_of(rows: list[list[str]]) -> list[str]:
+    """A table of its own, without the columns that have no text; lines with a single cell stand above it."""
+    titles: list[str] = []
+    while rows and sum(map(bool, rows[0])) == 1:
+        titles += ["".join(rows[0]), ""]
+        rows = rows[1:]
+    if not rows:
+        return titles[:-1]
+    full = [at for at in range(max(map(len, rows))) if any(at < len(row) and row[at] for row in rows)]
+    lines = [f"| {' | '.join(row[at] if at < len(row) else '' for at in full)} |" for row in rows]
+    return [*titles, lines[0], "|" + " --- |" * len(full), *lines[1:]]
+
+
 def without_empty_columns(markdown: str) -> str:
     """The Markdown with empty table columns removed."""
 
