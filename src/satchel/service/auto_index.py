@@ -153,7 +153,8 @@ class AutoIndex:
         if report is None or run is None or run.error is None:
             return self.notes(run)
         if isinstance(run.error, IndexBusy):
-            report("another process is indexing; answering from the existing index", False)
+            if self.not_ready() is None:
+                report("another process is indexing; answering from the existing index", False)
         elif _is_read_only(run.error) and self._is_complete():
             report("the index is read-only and cannot be refreshed; answering from the existing index", False)
         else:
@@ -206,6 +207,11 @@ class AutoIndex:
         if facts.generation > facts.behind:
             return None
         return IndexNotReady(str(self._engine.root), state.done, state.of)
+
+    @property
+    def is_run_elsewhere(self) -> bool:
+        """True if the last run found another process indexing."""
+        return self._run is not None and self._run.is_done and isinstance(self._run.error, IndexBusy)
 
     @staticmethod
     def _is_unfinished(run: _Run) -> bool:

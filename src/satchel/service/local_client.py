@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel.errors import IndexNotReady, IndexProblem, InvalidOption, NotAllowed, UnknownBlock, UnknownPage
@@ -46,6 +46,7 @@ Answer = TypeVar("Answer")
 LOOKS_EVERY_S: Final = 2.0
 """Least time between two checks of a served folder for changes: a shorter time makes questions slower, a longer time
 answers from older files."""
+_LOOKS_AGAIN_S: Final = 0.1  # at an index that another process begins
 PATIENCE_S: Final = 20.0
 """Longest wait of a served question for an index run; after this time the answer comes from the index as far as it is
 built. A longer wait gives more complete answers, but callers may give up."""
@@ -349,12 +350,17 @@ class LocalSatchel(Satchel):
         its patience lasts.
         """
         waits = self.index_notes is None and not self.quick
-        until = monotonic() + (self.patience if waits else 0.0)
+        began = monotonic()
+        until = began + (self.patience if waits else 0.0)
         more_than = 0
         while True:
             notes = self._refresh(max(0.0, until - monotonic()), fresh, question, more_than)
             if not_ready := self.auto_index.not_ready():
-                raise not_ready
+                # Another process begins with the first index: soon a part of it can be searched.
+                if not self.auto_index.is_run_elsewhere or monotonic() >= min(until, began + PATIENCE_S):
+                    raise not_ready
+                sleep(_LOOKS_AGAIN_S)
+                continue
             given, progress = answer(), self.auto_index.first_run
             if progress is None or 2 * progress.done >= progress.of or not is_weak(given):
                 return given, notes
