@@ -64,7 +64,7 @@ def _command(command: click.Command, context: click.Context) -> list[str]:
     lines += [line for text in paragraphs if text.strip() for line in (".PP", _text(" ".join(text.split())))]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None and record[1] and parameter.name != "help":
+        if record is not None and record[1] and "--help" not in parameter.opts:
             lines += [".TP", f".B {_text(record[0])}", _text(" ".join(record[1].split()))]
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

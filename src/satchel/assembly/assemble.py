@@ -244,10 +244,7 @@ def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
     listed = isinstance(built.layout, ChunkLayout) and built.layout.with_sources
     if options.include_sources and not listed and built.packed.draft.candidates:
         yield "the list of sources did not fit into the budget and was left out"
-    yield from built.redaction_notes()
-    counter = built.layout.counter
-    if not counter.exact:
-        yield f"token counts are estimated ({counter.name}), not exact"
+    yield from built.common_notes()
 
 
 def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:

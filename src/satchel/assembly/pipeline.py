@@ -10,7 +10,7 @@ Nothing in here reads the world.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,14 +91,20 @@ class Built(NamedTuple):
     fields: dict[str, Any]
     """The fields common to every `Context`."""
 
-    def redaction_notes(self) -> list[str]:
-        """A note on the secrets that were redacted in the text, if there are any."""
+    def common_notes(self) -> Iterator[str]:
+        """Notes on the secrets that were redacted in the text, and on a count that is an estimate."""
         kinds = Counter(redactions(self.fields["text"]))
-        if not kinds:
-            return []
-        told = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(kinds.items()))
-        secrets = "1 secret is" if kinds.total() == 1 else f"{kinds.total()} secrets are"
-        return [f"{secrets} redacted in this text: {told}"]
+        if kinds:
+            yield _redaction_note(kinds)
+        counter = self.layout.counter
+        if not counter.exact:
+            yield f"token counts are estimated ({counter.name}), not exact"
+
+
+def _redaction_note(kinds: Counter[str]) -> str:
+    told = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(kinds.items()))
+    secrets = "1 secret is" if kinds.total() == 1 else f"{kinds.total()} secrets are"
+    return f"{secrets} redacted in this text: {told}"
 
 
 def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -> Built:
@@ -120,6 +126,7 @@ def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -
         "text": text,
         "tokens": draft.tokens if text else 0,
         "budget": recipe.rules.total_tokens or recipe.rules.max_tokens,
+        "is_estimated": not layout.counter.exact,
         "format": layout.options.format,
         "spans": tuple(span for piece, span in zip(pieces, draft.sheet.spans(), strict=True) if piece.number),
         "ledger": _ledger(candidates, admitted, ranking, packed, layout.piece_tokens(draft)),

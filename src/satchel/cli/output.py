@@ -205,7 +205,7 @@ def _included(context: Context, counted_by: str) -> str:
     files = f", {counted(len(paths), 'file')}" if paths else ""
     return (
         f"{included} of {counted(len(context.ledger), _UNITS[context.kind])}{where}{files}, "
-        f"{context.tokens:,} of {context.budget:,} tokens ({counted_by})"
+        f"{context.tokens:,} of {context.budget:,} tokens ({counted_by}{', estimated' if context.is_estimated else ''})"
     )
 
 

@@ -456,6 +456,7 @@ class ContextAnswer(AnswerModel):
     text: str
     tokens: int
     budget: int
+    estimated: bool
     format: str
     sources: list[Source]
     spans: list[tuple[int, int]]

@@ -499,6 +499,8 @@ class Context:
     text: str = ""
     tokens: int = 0
     budget: int = 0
+    is_estimated: bool = False
+    """True if `tokens` is an estimate: the model has no public tokenizer, or a formula counts."""
     format: ContextFormat | str = ContextFormat.MARKDOWN
     sources: Sequence[Source] = ()
     spans: tuple[tuple[int, int], ...] = field(default=(), repr=False)
@@ -550,6 +552,7 @@ class Context:
         return Context(
             **{name: values[name] for name in ("text", "tokens", "budget", "format")},
             kind=ContextKind(values["kind"]),
+            is_estimated=values["estimated"],
             sources=tuple(source_from_dict(source) for source in values["sources"]),
             spans=tuple((start, end) for start, end in values["spans"]),
             sections=tuple(
@@ -570,6 +573,7 @@ class Context:
             "text": self.text,
             "tokens": self.tokens,
             "budget": self.budget,
+            "estimated": self.is_estimated,
             "format": str(self.format),
             "sources": [source_dict(source) for source in self.sources],
             "spans": [list(span) for span in self.spans],

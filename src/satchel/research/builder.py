@@ -159,7 +159,7 @@ class ContextBuilder:
             sources=sources,
             truncated=len(sources) < len(pages)
             or any(piece.trim or piece.lead.elided for piece in built.packed.draft.pieces),
-            notes=(*notes, *built.redaction_notes()),
+            notes=(*notes, *built.common_notes()),
             originals={candidate.id: candidate.text for candidate in candidates},
             statistics=BuildStatistics(build_time=timedelta(seconds=perf_counter() - started)),
         )

@@ -200,7 +200,7 @@ def origin_of(block: Candidate) -> ContextItem:
 
 def _own_notes(built: Built) -> Iterator[str]:
     """Notes on secrets, and on tasks that are left out of a list that was asked for."""
-    yield from built.redaction_notes()
+    yield from built.common_notes()
     dated = [candidate for candidate in built.candidates if {OVERDUE, DUE} & set(origin_of(candidate).reasons)]
     shown = {candidate.place for piece in built.packed.draft.pieces for candidate in piece.candidates}
     count = sum(candidate.place in shown for candidate in dated)
