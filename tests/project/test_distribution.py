@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.places import ROOT
-from tests.support.waiting import HANG_SECONDS
-
-
-def run(*command: str | Path, cwd: Path, **environ: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=cwd,
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+from tests.support.programs import run
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    run("build", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
     return folder
 
 
 def test_wheel_and_source_distribution_are_what_an_index_takes(built: Path) -> None:
     assert sorted(path.suffix for path in built.iterdir()) == [".gz", ".whl"]
-    run("twine", "check", "--strict", *built.iterdir(), cwd=built)
+    run(sys.executable, "-m", "twine", "check", "--strict", *built.iterdir(), cwd=built)
 
 
 def test_the_wheel_works_outside_the_checkout(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("*.whl")
-    run("pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path / "site", wheel, cwd=tmp_path)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        tmp_path / "site",
+        wheel,
+        cwd=tmp_path,
+    )
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "retry.md").write_text("# Retries\n\nThe delay doubles with each attempt.\n")
     environ = {"PYTHONPATH": str(tmp_path / "site"), "SATCHEL_INDEX_DIR": str(tmp_path / "index")}
-    text = run("satchel", "build", "how does the delay grow?", "notes", cwd=tmp_path, **environ)
+    text = run(sys.executable, "-m", "satchel", "build", "how does the delay grow?", "notes", cwd=tmp_path, **environ)
     assert "The delay doubles" in text
 
 

@@ -22,24 +22,11 @@ from satchel.cli.main import SECTIONS, cli
 from satchel.errors import PlatformUnsupported
 from tests.support.places import ROOT
 from tests.support.postgres import PostgresServer
+from tests.support.programs import run
 from tests.support.waiting import HANG_SECONDS, wait_for
 
 BIN = Path(sys.executable).parent
 SITE = next(path for path in sys.path if path.endswith("site-packages"))
-
-
-def run(*command: str | Path, cwd: Path, **environ: str) -> str:
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 # -- other installers

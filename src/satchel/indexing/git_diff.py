@@ -14,7 +14,7 @@ from satchel.indexing.child_process import serve as serve_requests
 
 _COMMAND: Final = "from satchel.indexing.git_diff import serve; serve()"
 _SECONDS: Final = 60.0  # a diff of a large working tree takes a second
-_MAX_DIFF_BYTES: Final = 8_000_000
+_MAX_DIFF_BYTES: Final = 8_000_000  # of an answer of the child: bounds memory
 _MAX_REQUEST_BYTES: Final = 100_000  # a path and a revision
 _HELP: Final = "HEAD, HEAD~2, a branch, A..B, or - for a diff on stdin"
 

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 # How probable it is that a place has to be looked at, by what speaks for it.
 _CALLS: Final = 0.5
-_TESTS: Final = 0.6
-_INHERITS: Final = 0.5
-_OVERRIDES: Final = 0.6
-_IMPORTS: Final = 0.05
+_TESTS: Final = 0.6  # a line of a test that names it
+_INHERITS: Final = 0.5  # a class below a changed one
+_OVERRIDES: Final = 0.6  # the same method above or below
+_IMPORTS: Final = 0.05  # the use stands elsewhere in the file
 _NAMES_IT: Final = 0.15  # by name alone, which may be another symbol's
-_DESCRIBES: Final = 0.1
+_DESCRIBES: Final = 0.1  # documentation that names it
 _GONE_SHARE: Final = 0.5  # of the weight, for a name that the change seems to remove
 _REACHES: Final = 0.25  # a test of what calls it
 _NAMESAKE_TEST: Final = 0.45  # tests/test_retry.py for src/retry.py
 _CHANGES_TOGETHER: Final = 1.6  # times the share of commits, in which large ones count for less
-_CHANGED: Final = 0.5
+_CHANGED: Final = 0.5  # a changed line itself
 CHANGED_HERE: Final = "changed here"
 """What speaks for a changed line itself."""
 _FRAME: Final = 0.9  # of a stack trace, halved from frame to frame
@@ -51,7 +51,7 @@ _MAX_REFERENCES: Final = 200  # lines that name one symbol; a name that is every
 _COMMON: Final = 12  # references from which on a name weighs less and less
 _MAX_COMMITS: Final = 20_000  # entries of the history compared: far more than are read
 _FEW_COMMITS: Final = 2.0  # added to the commits of a file: two of two are no habit yet
-_MIN_TOGETHER: Final = 0.08
+_MIN_TOGETHER: Final = 0.08  # less is chance
 _SHORTEST_NAME: Final = 3  # a shorter name is in every file
 
 _FAMILIES: Final[dict[str, str]] = {

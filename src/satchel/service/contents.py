@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 MAX_LISTED: Final = 500
 """Of each kind; a page shows no more, and the search finds the rest."""
 
-_QUESTIONS: Final = 5
+_QUESTIONS: Final = 5  # as many as stand on a page without scrolling
 _LOOKED_AT: Final = 24  # files whose definitions or headings may suggest a question
-_LONGEST_NAME: Final = 60
-_SHORTEST_NAME: Final = 5
+_LONGEST_NAME: Final = 60  # characters of a title in a question
+_SHORTEST_NAME: Final = 5  # of a definition; shorter ones are everywhere
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][\w.:]*")
 _GENERIC: Final = frozenset("main init setup test tests run get set args name value introduction contents".split())
 

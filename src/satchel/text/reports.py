@@ -43,7 +43,7 @@ _OTHER_FRAME: Final = re.compile(
 _JAVA_FRAME: Final = re.compile(
     r"\bat (?P<package>(?:[a-z_]\w*\.)+)\w[\w.$<>]*\((?P<path>\w+\.(?:java|kt|scala|groovy))(?::(?P<line>\d+))?\)"
 )
-_MAX_LINE_DIGITS: Final = 9
+_MAX_LINE_DIGITS: Final = 9  # more are no line of any file
 _MAX_FRAMES: Final = 40  # the innermost of a deep recursion tell where it failed
 
 

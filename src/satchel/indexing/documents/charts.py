@@ -19,7 +19,7 @@ from satchel.indexing.documents.zips import local_name, markup_of
 _MAX_CHART_BYTES: Final = 5_000_000  # of a chart as XML: bounds memory
 _MAX_CHARTS: Final = 20  # of a slide
 _MAX_ROWS: Final = 500  # of a chart; a drawing of more points is not read as a table
-_MAX_COLUMNS: Final = 30
+_MAX_COLUMNS: Final = 30  # series; more are a drawing, too
 _SHOWN_DIGITS: Final = 12  # as many as a spreadsheet shows
 _NO_LETTERS: Final = re.compile(r"[\W_]+")
 

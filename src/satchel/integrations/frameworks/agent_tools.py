@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["definition", "references", "implementations", "outline", "text", "pattern"]
 
-_MAX_FOUND_TOKENS: Final = 2_000
+_MAX_FOUND_TOKENS: Final = 2_000  # of a list of places; the last line counts the rest
 
 
 @dataclass(frozen=True)
