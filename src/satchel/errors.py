@@ -38,16 +38,18 @@ with which value, and what to do. Truncation and empty results are facts in the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 # A value of one terminal line: longer values would hide the explanation after them.
 _MAX_VALUE_CHARS = 80
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 
 
 def shown(value: object) -> str:
-    """A value for an error message: a single escaped line, shortened if long."""
-    text = ascii(value)
+    """A value for an error message: a single escaped line without addresses in memory, shortened if long."""
+    text = _ADDRESS.sub("", ascii(value))
     return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}… ({len(text)} characters)"
 
 

@@ -23,6 +23,7 @@ from satchel.http.app import create_app
 from satchel.http.guard.request_checks import HttpLimits
 from satchel.service.local_client import open_local
 from tests.support.api import Api, files, served
+from tests.support.error_texts import internals_in
 from tests.support.servers import TOKEN
 from tests.support.waiting import HANG_SECONDS
 from tests.support.workspaces import fill
@@ -99,6 +100,9 @@ def test_answers_are_as_described(api: Api, described: Any, route: str, mode: st
     def sent(case: Any) -> None:
         answer = case.call(base_url=api.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=HANG_SECONDS)
         case.validate_response(answer, checks=CHECKS)
+        if answer.status_code >= 400:
+            told = answer.json()
+            assert not internals_in(f"{told['title']} {told.get('detail', '')}".replace(str(case.body), ""))
         if answer.status_code >= 500:
             # Nobody has set a language model here, and that is what is said.
             assert (answer.status_code, answer.json()["code"]) == (503, "language-model-unavailable")

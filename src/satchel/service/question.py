@@ -8,7 +8,7 @@ inspector's form, and the tables in docs/cli.md and docs/options.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import Enum, Flag, auto
@@ -525,6 +525,8 @@ def _check(question: Question | ResearchQuestion) -> None:
             case Kind.TEXTS | Kind.GLOBS | Kind.MESSAGES:
                 if isinstance(value, str):
                     raise InvalidOption(name, value, "must be a list of texts, not a single text")
+                if value is not None and not isinstance(value, Iterable):
+                    raise InvalidOption(name, value, "must be a list")
                 _set(question, name, tuple(value or ()))
             case Kind.COUNT if value is not None:
                 _set(question, name, as_count(InvalidOption, name, value, option.least))
