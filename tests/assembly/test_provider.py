@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
@@ -91,3 +93,13 @@ def test_law_what_anthropic_is_given_is_within_the_budget(
             assert all(text["text"].strip() for text in block["content"])
             strings += [block["source"], block["title"], *(text["text"] for text in block["content"])]
     assert true_count("".join(f"{text}\n" for text in strings), options.tokenizer or "o200k_base") <= options.max_tokens
+
+
+def test_breakpoints_for_the_cache_stand_behind_the_header_and_the_sources() -> None:
+    plain = ContextBuildOptions(provider=ProviderFormat.ANTHROPIC, context_header="Context:", context_footer="Go.")
+    marked = assemble(HITS, replace(plain, cache_breakpoints=True)).provider_content
+    places = [place for place, block in enumerate(marked) if "cache_control" in block]
+    assert places == [0, len(marked) - 2]
+    assert marked[-1] == {"type": "text", "text": "Go."}
+    bare = [{name: value for name, value in block.items() if name != "cache_control"} for block in marked]
+    assert tuple(bare) == assemble(HITS, plain).provider_content

@@ -212,6 +212,7 @@ class ContextBuildOptions:
     fill: Fill = Fill.USEFUL
     merge_adjacent: bool = True
     provider: ProviderFormat = ProviderFormat.NONE
+    cache_breakpoints: bool = False
     tokenizer: str | None = None
     max_sources: int = 10
     entity_content_chars: int = 500

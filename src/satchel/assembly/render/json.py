@@ -184,6 +184,10 @@ def anthropic_content(sections: Sequence[Section], options: ContextBuildOptions)
                 "citations": {"enabled": True},
             }
         )
+    if options.cache_breakpoints:
+        # The header stays from question to question, the sources stay while one is answered; the footer may not.
+        for place in {0, len(blocks) - 1} if blocks else ():
+            blocks[place]["cache_control"] = {"type": "ephemeral"}
     if options.context_footer and options.context_footer.strip():
         blocks.append(_text(make_visible(options.context_footer).text))
     return blocks
