@@ -125,6 +125,12 @@ def test_a_change_outside_the_index_is_said(client: LocalSatchel) -> None:
     assert "not in the index, so nothing follows from its change: away.py" in context.notes
 
 
+def test_a_long_diff_is_followed_in_part(client: LocalSatchel) -> None:
+    hunk = "--- a/shop/retry.py\n+++ b/shop/retry.py\n@@ -1 +1 @@\n-a\n+b\n"
+    context = client.build("", diff=hunk * 2_100)
+    assert "the diff is long: only its first 2,000 hunks are followed" in context.notes
+
+
 def test_the_budget_holds_and_a_session_is_not_shown_twice(client: LocalSatchel) -> None:
     assert client.build("", diff="HEAD", token_budget=120).tokens <= 120
     first = client.build("", diff="HEAD", session="one")

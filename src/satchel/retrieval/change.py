@@ -10,11 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import Final, NamedTuple
 
 MAX_DIFF_CHARS: Final = 2_000_000
 """A larger diff is a sweep over everything, of which nothing in particular follows."""
+
+MAX_HUNKS: Final = 2_000
+"""Of a diff; what the others change is not followed."""
 
 _HUNK: Final = re.compile(r"^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _FILE: Final = re.compile(r'^(?:---|\+\+\+) ("(?:[^"\\]|\\.)*"|[^\t]*)')
@@ -35,11 +38,15 @@ class Change:
     question: str = ""
 
     @cached_property
+    def hunks(self) -> list[Hunk]:
+        """The hunks of the diff, at most `MAX_HUNKS`."""
+        return read_diff(self.diff)
+
+    @cached_property
     def words(self) -> str:
         """The question with the words of the change, for the ranker and for the choice of lines."""
-        hunks = read_diff(self.diff)
-        names = [name for hunk in hunks for name in defined_names([line[1:] for line in hunk.lines])]
-        changed = chain.from_iterable(hunk.signed("-") + hunk.signed("+") for hunk in hunks)
+        names = [name for hunk in self.hunks for name in defined_names([line[1:] for line in hunk.lines])]
+        changed = chain.from_iterable(hunk.signed("-") + hunk.signed("+") for hunk in self.hunks)
         parts = (self.question, " ".join(dict.fromkeys(names)), self.trace, "\n".join(changed))
         return "\n".join(filter(None, parts))[:_MAX_WORDS_CHARS] or "change"
 
@@ -60,8 +67,8 @@ class Hunk(NamedTuple):
 
 
 def read_diff(text: str) -> list[Hunk]:
-    """The hunks of a unified diff, of git or any other program."""
-    return list(_hunks(text[:MAX_DIFF_CHARS].split("\n")))
+    """The hunks of a unified diff, of git or any other program, at most `MAX_HUNKS`."""
+    return list(islice(_hunks(text[:MAX_DIFF_CHARS].split("\n")), MAX_HUNKS))
 
 
 def _hunks(lines: Sequence[str]) -> Iterator[Hunk]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from satchel.models.block import BlockType
 from satchel.models.files import PROSE, detect_language, kind_of
 from satchel.models.outline import WHOLE_FILE
-from satchel.retrieval.change import Change, defined_names, read_diff, touched_lines
+from satchel.retrieval.change import MAX_HUNKS, Change, defined_names, touched_lines
 from satchel.retrieval.find import Symbol, heirs_of, references
 from satchel.retrieval.freshness import lines_of
 from satchel.text.reports import shared_ending, trace_frames
@@ -143,7 +143,7 @@ class Consequences:
         places: dict[str, list[Reached]] = {}
         removed: Counter[str] = Counter()
         unknown: set[str] = set()
-        for hunk in read_diff(self.change.diff):
+        for hunk in self.change.hunks:
             path = self.located(hunk.path or hunk.old_path) or self.located(hunk.old_path)
             gone = set(defined_names(hunk.signed("-"))) - set(defined_names(hunk.signed("+")))
             if not path:
@@ -159,6 +159,8 @@ class Consequences:
                 lines[path].add(frame.line or 1)
                 why = "named here" if "\n" not in self.change.trace else "in the stack trace"
                 places.setdefault(path, []).append(Reached(path, frame.line, _FRAME * 0.8**place, why))
+        if len(self.change.hunks) >= MAX_HUNKS:
+            self.notes.append(f"the diff is long: only its first {MAX_HUNKS:,} hunks are followed")
         if unknown:
             named = ", ".join(sorted(path for path in unknown if _PLAIN.fullmatch(path))[:5])
             self.notes.append(f"not in the index, so nothing follows from its change: {named or 'a file'}")

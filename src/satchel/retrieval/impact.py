@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from satchel.models.files import detect_language
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece
-from satchel.retrieval.change import read_diff
 from satchel.retrieval.consequences import CHANGED_HERE, Consequences, Reached, innermost
 from satchel.retrieval.freshness import lines_of
 from satchel.retrieval.search import current_hit
@@ -209,7 +208,7 @@ def owners(change: Change, store: SearchedStore, filters: Filters) -> list[str]:
     rules = [rule for line in text.split("\n") if (rule := line.split("#")[0].split())]
     if not rules:
         return []
-    named = {hunk.path or hunk.old_path for hunk in read_diff(change.diff)}
+    named = {hunk.path or hunk.old_path for hunk in change.hunks}
     named |= {frame.path for frame in trace_frames(change.trace)}
     consequences = Consequences(store, filters, change)
     shown = []
