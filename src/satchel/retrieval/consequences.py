@@ -62,6 +62,7 @@ _FAMILIES: Final[dict[str, str]] = {
     "groovy": "java",
 }
 _NO_CODE: Final = frozenset({*PROSE, "json", "yaml", "toml", "xml", "ini", None})
+_STANDS_FOR_FOLDER: Final = frozenset({"__init__", "index", "mod", "lib", "main"})
 _PLAIN: Final = re.compile(r"[\w./+@-]{1,200}", re.ASCII)
 
 
@@ -88,6 +89,8 @@ class _Namesakes(NamedTuple):
     paths: frozenset[str]
     importers: frozenset[str]
     """The files in which the name is surely that of the symbol."""
+    users_of_owner: frozenset[str]
+    """The files that name the symbol's class."""
 
 
 @dataclass(eq=False)
@@ -187,9 +190,7 @@ class Consequences:
         block = touched.block
         is_member = block.parent != WHOLE_FILE and block.type != BlockType.CLASS
         owner = block.qualified.split(".")[-2] if is_member and "." in block.qualified else ""
-        # Where nothing else is called so, every use is one of this.
-        is_only = len(self.store.definitions(block.name, self.filters)) == 1
-        return Symbol(block.name, "" if is_only else owner, ((touched.path, block),))
+        return Symbol(block.name, owner, ((touched.path, block),))
 
     # -- what follows
 
@@ -201,7 +202,9 @@ class Consequences:
             uses, others = by_symbol[symbol.name], namesakes[symbol]
             if len(uses) >= _MAX_REFERENCES or match.line in own.get(match.path, ()) or match.path in others.paths:
                 continue
-            is_certain = match.is_certain and (not others.paths or match.path in others.importers)
+            # A call on some object is one of the symbol where its class is known.
+            is_seen = match.kind in ("calls", "tests") and match.path in others.users_of_owner
+            is_certain = (match.is_certain or is_seen) and (not others.paths or match.path in others.importers)
             is_module = match.kind == "imports" and symbol.owner  # a member cannot be imported, its namesake can
             if is_module or not (is_certain or _tells(symbol.name, match)) or not _may_use(match.path, symbol):
                 continue
@@ -226,7 +229,9 @@ class Consequences:
                 if found := {mention.path for mention in mentions if mention.kind == "imports"}:
                     importers |= found
                     break
-        return _Namesakes(frozenset(others) if here else frozenset(), frozenset(importers))
+        owner = self.store.mentions_of(symbol.owner, self.filters) if symbol.owner else ()
+        users = here | {mention.path for mention in owner}
+        return _Namesakes(frozenset(others) if here else frozenset(), frozenset(importers | users), frozenset(users))
 
     def _overriding(self, touched: Sequence[_Touched]) -> Iterator[Reached]:
         """The methods of the same name below and above a changed method's class."""
@@ -336,14 +341,20 @@ def _may_use(path: str, symbol: Symbol) -> bool:
 
 
 def _stem(path: str) -> str:
-    """The name of a file without its ending and without what marks a test: `test_retry.py` is `retry`."""
-    name = path.rpartition("/")[2].partition(".")[0].lower()
+    """The name of a file without its ending and without what marks a test: `test_retry.py` is `retry`.
+
+    Of a file that stands for its folder (`mod.rs`, `index.js`) it is the name of the folder.
+    """
+    folder, _, file = path.lower().rpartition("/")
+    name = file.partition(".")[0]
+    if name in _STANDS_FOR_FOLDER:
+        name = folder.rpartition("/")[2]
     return re.sub(r"^tests?[_-]|[_-]?(?:tests?|spec)$", "", name)
 
 
 def _module_names(path: str) -> Iterator[str]:
     """The names by which other files may import a file, the surest first."""
     parts = [part.partition(".")[0] for part in path.split("/")]
-    if parts[-1] in ("__init__", "index", "mod", "lib", "main"):
+    if parts[-1] in _STANDS_FOR_FOLDER:
         parts.pop()
     yield from (".".join(parts[-count:]) for count in (2, 1) if len(parts) >= count)
