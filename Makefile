@@ -53,7 +53,7 @@ format: $(VENV)/.dev ## rewrite the files as the formatter wants them
 
 soak: $(VENV)/.dev  ## the slow tests, every route with odd requests (REQUESTS=… for each), 100,000 random assemblies (N=…), 200 kills of an index run (KILLS=…), 1,000 damages to an index (DAMAGES=…), 200,000 builds by random users (BUILDS=…)
 	$(BIN)/python -m pytest -m slow -n 2
-	HYPOTHESIS_EXAMPLES=$(or $(REQUESTS),400) $(BIN)/python -m pytest -n 2 tests/http/test_schema.py
+	HYPOTHESIS_EXAMPLES=$(or $(REQUESTS),1200) $(BIN)/python -m pytest -n 2 tests/http/test_schema.py
 	$(BIN)/python scripts/soak.py --count $(or $(N),100000)
 	$(BIN)/python scripts/soak_index.py --kills $(or $(KILLS),200)
 	$(BIN)/python scripts/soak_damage.py --damages $(or $(DAMAGES),1000)

@@ -8,7 +8,7 @@ from typing import Final
 _INTERNALS: Final = re.compile(
     r"\bat 0x[0-9a-f]{6,}|Traceback \(most recent|\bFile \"[^\"]*\", line \d|site-packages|<class '|<function |<object "
     r"|pydantic|validation error for|type=\w+_type|input_value=|\bself\._|NoneType|sqlite3?\.|apsw\.|psycopg\."
-    r"|__\w+__|\bsatchel\.\w+\.\w+\.\w+\b"
+    r"|\bsatchel\.\w+\.\w+\.\w+\b"
 )
 """What only somebody who reads the code could understand."""
 
