@@ -24,7 +24,7 @@ import bm25s
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import satchel
-from benchmarks.sections import measure
+from benchmarks.sections import measure_repositories
 from satchel.models.files import kind_of
 from satchel.models.search import Filters
 from satchel.retrieval.change import Change
@@ -176,14 +176,5 @@ _ABOUT: Final = (
 _COLUMNS: Final = ("| repository | by | commits | other files | tests |", "|---|---|--:|--:|--:|")
 
 
-def main() -> None:
-    """Measure the repositories that are named."""
-    repositories = [Path(name) for name in sys.argv[1:] if not name.startswith("--")]
-    if "--print" in sys.argv:
-        print(_page(repositories))
-    else:
-        measure(_HEADING, lambda: _page(repositories))
-
-
 if __name__ == "__main__":
-    main()
+    measure_repositories(_HEADING, _page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,12 @@ def measure(heading: str, page: Callable[[], str]) -> None:
     measured = page()
     print(measured)
     put_section(Path(__file__).parent.parent / "docs" / "benchmarks.md", heading, measured)
+
+
+def measure_repositories(heading: str, page: Callable[[list[Path]], str]) -> None:
+    """Measure the repositories that the command names; with `--print` the page of the docs is left alone."""
+    repositories = [Path(name) for name in sys.argv[1:] if not name.startswith("--")]
+    if "--print" in sys.argv:
+        print(page(repositories))
+    else:
+        measure(heading, lambda: page(repositories))

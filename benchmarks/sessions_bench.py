@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import satchel
 from benchmarks.places import ROOT
-from benchmarks.sections import measure
+from benchmarks.sections import measure_repositories
 
 _BUDGET: Final = 4_000
 _MIN_LETTERS: Final = 10
@@ -92,14 +92,5 @@ _COLUMNS: Final = (
 )
 
 
-def main() -> None:
-    """Measure the repositories that are named."""
-    repositories = [Path(name) for name in sys.argv[1:] if not name.startswith("--")]
-    if "--print" in sys.argv:
-        print(_page(repositories))
-    else:
-        measure(_HEADING, lambda: _page(repositories))
-
-
 if __name__ == "__main__":
-    main()
+    measure_repositories(_HEADING, _page)
