@@ -140,7 +140,7 @@ def _by_history(client: satchel.LocalSatchel, seed: str) -> list[str]:
     for entry in client.engine.store.activity(Filters(), limit=100_000):
         commits[entry.reference].add(entry.block)
     together = Counter(path for files in commits.values() if seed in files for path in files)
-    return [path for path, _ in together.most_common()]
+    return sorted(together, key=lambda path: (-together[path], path))
 
 
 def _page(repositories: list[Path]) -> str:
