@@ -173,6 +173,8 @@ def test_a_user_is_shown_nothing_that_they_may_not_read(made: Repository, tmp_pa
 def test_the_command_line_takes_a_revision_a_diff_and_a_trace(made: Repository) -> None:
     plain = run_satchel("build", "--diff", ".", "-q", folder=made.folder)
     assert "calls pause" in plain.stdout, plain.stderr
+    long = run_satchel("build", "which tests? " * 500, "--diff", "HEAD", "-q", folder=made.folder)
+    assert "pause" in long.stdout, long.stderr
     named = run_satchel("build", "which tests?", "--diff", "HEAD", "--json", "-q", folder=made.folder)
     assert json.loads(named.stdout)["sources"]
     ran = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -133,9 +134,9 @@ def _about_change(question: str | None, flag_values: dict[str, Any], values: dic
     """
     diff, trace = flag_values["diff"], flag_values["trace"]
     paths = values.get("paths", ())
-    if diff and Path(diff).is_dir():  # `--diff FOLDER`, without a revision
+    if diff and os.path.isdir(diff):  # `--diff FOLDER`, without a revision
         flag_values["diff"], paths = "HEAD", (diff, *paths)
-    if question and Path(question).is_dir():
+    if question and os.path.isdir(question):  # not of Path, which fails on long questions
         question, paths = "", (question, *paths)
     values["paths"] = paths
     if diff == "-" and trace == "-":

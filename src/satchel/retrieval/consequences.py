@@ -11,7 +11,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.models.block import BlockType
@@ -21,7 +22,7 @@ from satchel.retrieval.change import MAX_HUNKS, Change, defined_names, touched_l
 from satchel.retrieval.find import Symbol, heirs_of, references
 from satchel.retrieval.freshness import lines_of
 from satchel.text.reports import shared_ending, trace_frames
-from satchel.text.visible import make_visible_line
+from satchel.text.visible import PLAIN_NAME, make_visible_line
 
 if TYPE_CHECKING:
     from satchel.models.find import Match
@@ -63,7 +64,6 @@ _FAMILIES: Final[dict[str, str]] = {
 }
 _NO_CODE: Final = frozenset({*PROSE, "json", "yaml", "toml", "xml", "ini", None})
 _STANDS_FOR_FOLDER: Final = frozenset({"__init__", "index", "mod", "lib", "main"})
-_PLAIN: Final = re.compile(r"[\w./+@-]{1,200}", re.ASCII)
 
 
 class Reached(NamedTuple):
@@ -73,6 +73,9 @@ class Reached(NamedTuple):
     line: int
     weight: float
     why: str
+
+
+_NOTHING: Final = Reached("", 0, 0.0, "")
 
 
 class _Touched(NamedTuple):
@@ -128,15 +131,15 @@ class Consequences:
         own = {path: set[int]() for path in changed}
         for each in touched:
             own.setdefault(each.path, set()).update(range(each.block.first_line, each.block.last_line + 1))
-        places = list(changed.values())
-        found = [place for group in places for place in group]
         used = list(self._uses(symbols, own))
-        found += used
-        found += self._overriding(touched)
-        found += self._reaching_tests(used, names)
-        found += self._namesake_tests(changed)
-        found += self._changing_together(set(changed))
-        return found
+        return [
+            *chain.from_iterable(changed.values()),
+            *used,
+            *self._overriding(touched),
+            *self._reaching_tests(used, names),
+            *self._namesake_tests(changed),
+            *self._changing_together(set(changed)),
+        ]
 
     # -- the change itself
 
@@ -165,7 +168,7 @@ class Consequences:
         if len(self.change.hunks) >= MAX_HUNKS:
             self.notes.append(f"the diff is long: only its first {MAX_HUNKS:,} hunks are followed")
         if unknown:
-            named = ", ".join(sorted(path for path in unknown if _PLAIN.fullmatch(path))[:5])
+            named = ", ".join(sorted(path for path in unknown if PLAIN_NAME.fullmatch(path))[:5])
             self.notes.append(f"not in the index, so nothing follows from its change: {named or 'a file'}")
         touched_symbols = [each for path, numbers in lines.items() for each in self._symbols_at(path, numbers)]
         touched_symbols.sort(key=lambda each: -len(each.lines))
@@ -173,7 +176,7 @@ class Consequences:
         return touched_symbols[:_MAX_SYMBOLS], places, [name for name, _ in removed.most_common() if name not in still]
 
     def _symbols_at(self, path: str, numbers: set[int]) -> Iterator[_Touched]:
-        """The innermost symbols around lines; a class counts where its head or several of its members are touched."""
+        """The innermost symbols around lines; a class counts only where a line is in none of its members."""
         by_block: dict[OutlineBlock, set[int]] = defaultdict(set)
         for line in sorted(numbers):
             if block := self._innermost_code(path, line):
@@ -235,22 +238,21 @@ class Consequences:
 
     def _overriding(self, touched: Sequence[_Touched]) -> Iterator[Reached]:
         """The methods of the same name below and above a changed method's class."""
+        heirs = cache(lambda name: frozenset(heirs_of(self.store, name, self.filters)))
         for each in touched:
-            owner = each.block.qualified.rpartition(".")[0].rpartition(".")[2]
+            own_class = (each.path, each.block.qualified.rpartition(".")[0])
+            owner = own_class[1].rpartition(".")[2]
             if not owner or each.block.name.startswith("__init"):
                 continue
             defined = self.store.definitions(each.block.name, self.filters)
             if len(defined) < 2:
                 continue
-            heirs = {(path, name) for path, name in heirs_of(self.store, owner, self.filters)}
             for path, block in defined:
                 other = block.qualified.rpartition(".")[0]
-                if (path, other) in heirs:
+                if (path, other) in heirs(owner):
                     yield Reached(path, block.first_line, _OVERRIDES, f"overrides {owner}.{block.name}")
-                elif other and other != owner and block.type == each.block.type:
-                    above = heirs_of(self.store, other.rpartition(".")[2], self.filters)
-                    if (each.path, each.block.qualified.rpartition(".")[0]) in above:
-                        yield Reached(path, block.first_line, _OVERRIDES, f"is overridden by {owner}.{block.name}")
+                elif other != owner and block.type == each.block.type and own_class in heirs(other.rpartition(".")[2]):
+                    yield Reached(path, block.first_line, _OVERRIDES, f"is overridden by {owner}.{block.name}")
 
     def _reaching_tests(self, used: Sequence[Reached], changed: set[tuple[str, str]]) -> Iterator[Reached]:
         """The tests of what calls the changed symbols."""
@@ -308,9 +310,6 @@ def innermost(spans: Sequence[OutlineBlock], line: int) -> OutlineBlock | None:
     """The smallest named block around a line."""
     around = [span for span in spans if span.first_line <= line <= span.last_line and span.qualified]
     return min(around, key=lambda span: span.last_line - span.first_line, default=None)
-
-
-_NOTHING: Final = Reached("", 0, 0.0, "")
 
 
 def _weight_of(path: str, kind: str, is_certain: bool) -> tuple[float, str]:

@@ -18,6 +18,7 @@ from satchel.retrieval.freshness import lines_of
 from satchel.retrieval.search import current_hit
 from satchel.text.patterns import matches
 from satchel.text.reports import trace_frames
+from satchel.text.visible import PLAIN_NAME
 
 if TYPE_CHECKING:
     from satchel.models.files import FileState
@@ -37,7 +38,6 @@ _MAX_OWNED: Final = 8  # changed files whose owners are named
 
 _OWNER_FILES: Final = ("CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS")
 _OWNER: Final = re.compile(r"@[\w.-]+(?:/[\w.-]+)*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
-_PLAIN: Final = re.compile(r"[\w./+@-]{1,200}", re.ASCII)
 
 
 class FindsHits(Protocol):
@@ -213,7 +213,7 @@ def owners(change: Change, store: SearchedStore, filters: Filters) -> list[str]:
     consequences = Consequences(store, filters, change)
     shown = []
     # A name of a file is untrusted text, and stands here outside its piece: only plain ones are named.
-    for path in sorted(filter(_PLAIN.fullmatch, map(consequences.located, named)))[:_MAX_OWNED]:
+    for path in sorted(filter(PLAIN_NAME.fullmatch, map(consequences.located, named)))[:_MAX_OWNED]:
         _, *found = next((rule for rule in reversed(rules) if _owns(rule[0], path)), [""])
         if names := [name for name in found if _OWNER.fullmatch(name)]:
             shown.append(f"{path}: {' '.join(names)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import BlockType
@@ -78,7 +78,9 @@ def contents_of(store: Store, filters: Filters, now: datetime) -> Contents:
         documents = [Named(path, path.rpartition("/")[2], path) for path in sorted(store.documents(filters))]
         notes = [_named(page, _kind(page)) for page in store.pages(filters, limit=MAX_LISTED)]
         tasks = [_named(task, _due(task)) for task in store.tasks(filters, done=False, limit=MAX_LISTED)]
-        files = [path for path in sorted(store.files()) if filters.readers is None or store.blocks_of(path, filters)]
+        files = sorted(store.files())
+        if filters.readers is not None:
+            files = list(islice((path for path in files if store.blocks_of(path, filters)), MAX_LISTED))
         questions = [*_about_tasks(store, filters, now), *_about_notes(notes), *_about_files(store, files, filters)]
     return Contents(
         documents=tuple(documents[:MAX_LISTED]),

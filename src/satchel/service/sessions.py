@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from satchel.models.context import Fate, Ledger, LedgerEntry, Reason
-from satchel.text.visible import counted
+from satchel.text.visible import PLAIN_NAME, counted
 
 if TYPE_CHECKING:
     from satchel.models.context import Source
@@ -28,7 +28,6 @@ MAX_SESSIONS: Final = 256
 
 _MAX_LINES: Final = 100_000  # remembered of a session: some hundred contexts; then it is shown everything again
 _MAX_NAMED: Final = 12  # pieces named in the line about what is left out
-_PLAIN_ID: Final = re.compile(r"[\w./#:@+-]{1,200}", re.ASCII)
 _ELISION: Final = re.compile(r"\s*⋮ .*?\((\d+)(?:-(\d+))?\)")
 
 
@@ -104,7 +103,7 @@ def without_shown(
     if not old:
         return new, old, options
     # A name of a file is untrusted text, and stands here outside its piece: only plain ones are named.
-    named = [hit.id for hit in old if _PLAIN_ID.fullmatch(hit.id)][:_MAX_NAMED]
+    named = [hit.id for hit in old if PLAIN_NAME.fullmatch(hit.id)][:_MAX_NAMED]
     more = f"{len(old) - len(named)} more" if len(old) > len(named) else ""
     line = f"Shown before in this session: {', '.join(filter(None, (*named, more)))}"
     return new, old, replace(options, context_footer="\n\n".join(filter(None, (options.context_footer, line))))

@@ -7,6 +7,9 @@ import unicodedata
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+PLAIN_NAME: Final = re.compile(r"[\w./#:@+-]{1,200}", re.ASCII)
+"""A path or an id that may stand in a line of ours: it cannot be taken for anything else in any format."""
+
 
 def replace_surrogates(text: str) -> str:
     """The text with `?` for each lone surrogate, because tokenizers, JSON parsers and databases refuse surrogates."""

@@ -15,7 +15,7 @@ const SHOWN = 200;
 const KINDS = /** @type {const} */ ([
   ["documents", "Documents"],
   ["notes", "Notes"],
-  ["tasks", "Open tasks"],
+  ["tasks", "Open tasks with a date"],
   ["files", "Files"],
 ]);
 

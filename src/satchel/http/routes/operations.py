@@ -45,7 +45,7 @@ async def status(request: Request) -> Response:
 
 @router.get("/contents", **describe("What there is to ask about", schemas.ContentsAnswer, 422, 503))
 async def contents(request: Request, user: schemas.Name | None = None) -> Response:
-    """The documents, notes, open tasks and files that the caller may read, and questions that they suggest."""
+    """Documents, notes, open tasks with a date, and files that the caller may read, and questions they suggest."""
     client = satchel_for(request, User(id=user) if user else None)
     return await work_of(request).long(lambda: as_json(client.contents().to_dict()))
 
